@@ -1,0 +1,114 @@
+package capability_test
+
+import (
+	"fmt"
+	"testing"
+
+	"capgate/capability"
+)
+
+// grantsOf writes n grants of each kind, of which only the last covers what the
+// benchmarks ask for.
+func grantsOf(n int) []string {
+	list := make([]string, 0, n)
+	for i := range n {
+		switch i % 5 {
+		case 0:
+			list = append(list, fmt.Sprintf("net.get{hosts=[host%d.example.com,*.zone%d.example.org]}", i, i))
+		case 1:
+			list = append(list, fmt.Sprintf("fs.read{in=/w,paths=[dir%d,src%d/**/*.go]}", i, i))
+		case 2:
+			list = append(list, fmt.Sprintf("proc.exec{in=/w,cmds=[tool%d]}", i))
+		case 3:
+			list = append(list, fmt.Sprintf("tool.invoke{tools=[server.tool%d]}", i))
+		case 4:
+			list = append(list, fmt.Sprintf("memory.read{keys=[key%d]}", i))
+		}
+	}
+	return append(list,
+		"net.get{hosts=[*.github.com]}", "fs.read{in=/w,paths=[docs]}", "proc.exec{in=/w,cmds=[git]}",
+		"tool.invoke{tools=[github.create_issue]}", "memory.read{keys=[notes]}", "fs.read{in=/w,paths=[web/*.html]}")
+}
+
+// asked is what the benchmarks and the allocation test ask, and what is right.
+var asked = []struct {
+	name, text string
+	allowed    bool
+}{
+	{"net", "net.get{url=https://api.github.com/repos}", true},
+	{"net-deny", "net.get{url=https://api.github.com.evil.example/}", false},
+	{"fs", "fs.read{path=docs/guide/intro.md}", true},
+	{"fs-glob", "fs.read{path=web/index.html}", true},
+	{"fs-deny", "fs.read{path=secret/key}", false},
+	{"proc", "proc.exec{argv=[git,status,--short]}", true},
+	{"proc-deny", "proc.exec{argv=[curl,https://evil.example]}", false},
+	{"tool", "tool.invoke{tool=github.create_issue}", true},
+	{"tool-deny", "tool.invoke{tool=github.delete_repo}", false},
+	{"key", "memory.read{key=notes}", true},
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range []int{50, 10, 1000, 100_000} {
+		set := compile(b, grantsOf(n)...)
+		for _, c := range asked {
+			r := need(b, c.text)
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if set.Decide(r).Allowed() != c.allowed {
+						b.Fatal("wrong decision")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDecideAllocs: a decision allocates nothing, allowed or denied.
+func TestDecideAllocs(t *testing.T) {
+	set := compile(t, grantsOf(50)...)
+	chain := capability.Chain{{Set: set}, {Name: "parent", Set: set}}
+	for _, c := range asked {
+		r := need(t, c.text)
+		if set.Decide(r).Allowed() != c.allowed {
+			t.Fatalf("%s: %s", c.name, set.Decide(r))
+		}
+		if n := testing.AllocsPerRun(200, func() { chain.Decide(r) }); n != 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
+	}
+}
+
+func BenchmarkCovers(b *testing.B) {
+	parent := compile(b, grantsOf(50)...)
+	for _, c := range []struct{ name, grant string }{
+		{"host", "net.get{hosts=[api.github.com]}"},
+		{"host-no", "net.get{hosts=[*]}"},
+		{"path", "fs.read{in=/w,paths=[docs/a]}"},
+		{"path-no", "fs.read{in=/w}"},
+		{"glob", "fs.read{in=/w,paths=[src6/a/*.go]}"},
+		{"program", "proc.exec{in=/w,cmds=[git]}"},
+		{"tool", "tool.invoke{tools=[github.create_issue],args={owner=[acme]}}"},
+	} {
+		child := compile(b, c.grant)
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				parent.Covers(child)
+			}
+		})
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	var specs []capability.Spec
+	for _, text := range grantsOf(44) {
+		s, err := capability.ParseSpec(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		specs = append(specs, s)
+	}
+	for b.Loop() {
+		capability.Compile(specs, capability.Options{})
+	}
+}

@@ -1,0 +1,292 @@
+package capability
+
+import (
+	"strings"
+
+	"capgate/capability/pattern"
+)
+
+// Gap is something that one set allows and another does not.
+type Gap struct {
+	Grant   *Grant // whose authority is not covered
+	Witness string // a shortest thing it would also allow, "" when the work cap was hit
+}
+
+// String writes the gap as a denial quotes it.
+func (g Gap) String() string {
+	if g.Witness == "" {
+		return g.Grant.String() + " could not be shown to be within it"
+	}
+	return g.Grant.String() + " would also allow " + g.Witness
+}
+
+// Covers compares two sets: it returns what a allows and s does not, nothing
+// when a is inside s. It is exact for every pattern that can be written, and
+// where the work for that is capped the answer is a gap.
+//
+// Two limits keep a gap open that could be proved closed: an argv pattern with
+// wildcards is not held against programs that have option rules, and a host on
+// all ports not against 65535 single ports.
+func (s *Set) Covers(a *Set) []Gap {
+	var gaps []Gap
+	for g := range a.All() {
+		if g.inert != "" {
+			continue
+		}
+		for _, v := range append([]Verb{g.entry.Verb}, implied(g.entry.Verb)...) {
+			if witness, ok := s.coversGrant(v, g); !ok {
+				gaps = append(gaps, Gap{Grant: g, Witness: witness})
+				break
+			}
+		}
+	}
+	return gaps
+}
+
+func (s *Set) coversGrant(v Verb, g *Grant) (witness string, ok bool) {
+	if !s.Holds(v) {
+		return "any " + string(v), false
+	}
+	t := s.tables[v]
+	live := make([]*Grant, 0, len(t.held))
+	for _, b := range t.held {
+		if b.inert == "" {
+			live = append(live, b)
+		}
+	}
+	switch t.shape {
+	case shapePath:
+		return coversPaths(live, g)
+	case shapeHost:
+		return t.coversHosts(g)
+	case shapeProgram:
+		return coversPrograms(live, g)
+	}
+	return coversWords(live, g)
+}
+
+func (t *table) coversHosts(g *Grant) (string, bool) {
+	for _, h := range g.hosts {
+		if witness, ok := t.hosts.covers(h); !ok {
+			return witness, false
+		}
+	}
+	return "", true
+}
+
+// pathRows returns the patterns of an fs grant, one row each.
+func (g *Grant) pathRows() []pattern.Row {
+	var rows []pattern.Row
+	add := func(p *pattern.Pattern) { rows = append(rows, pattern.Row{p}) }
+	g.eachPath(func(dir string) { add(pattern.Subtree(dir)) }, add)
+	return rows
+}
+
+func coversPaths(held []*Grant, g *Grant) (string, bool) {
+	var rows []pattern.Row
+	for _, b := range held {
+		rows = append(rows, b.pathRows()...)
+	}
+	for _, row := range g.pathRows() {
+		if v := pattern.Covers(rows, row, []pattern.Universe{pattern.AbsPath}); !v.Yes {
+			return witness(v, 0), false
+		}
+	}
+	return "", true
+}
+
+func witness(v pattern.Verdict, dim int) string {
+	if dim >= len(v.Witness) {
+		return ""
+	}
+	return v.Witness[dim]
+}
+
+// coversPrograms compares proc grants. Roots are whole subtrees, so that the one
+// grant's root must lie within the other's, and only programs can add up.
+func coversPrograms(held []*Grant, g *Grant) (string, bool) {
+	var within []*Grant
+	for _, b := range held {
+		if g.root.inside(b.root) {
+			within = append(within, b)
+		}
+	}
+	if len(within) == 0 {
+		return g.root.Dir, false
+	}
+	for _, b := range within {
+		if b.any {
+			return "", true
+		}
+	}
+	if g.any {
+		return "any program", false
+	}
+	return coversArgvs(within, g)
+}
+
+// inside reports whether everything that hangs from the root is within another
+// root, by each place it is known by.
+func (r Root) inside(outer Root) bool {
+	for _, dir := range r.dirs() {
+		if !beneath(dir, outer.Dir) && !beneath(dir, outer.Real) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversArgvs compares programs and argv patterns. A program with option rules
+// allows less than its pattern says, so that it stands against the same program,
+// or against a pattern without wildcards, which the rules can judge.
+func coversArgvs(held []*Grant, g *Grant) (string, bool) {
+	var rows []pattern.Row
+	named := map[string]bool{}
+	for _, b := range held {
+		for _, c := range b.cmds {
+			if named[c] = true; !ruled(c) {
+				rows = append(rows, pattern.Row{anyArgv(c)})
+			}
+		}
+		for _, p := range b.argvs {
+			rows = append(rows, pattern.Row{p})
+		}
+	}
+	for _, c := range g.cmds {
+		if named[c] {
+			continue
+		}
+		if w, ok := coversArgv(rows, anyArgv(c)); !ok {
+			return w, false
+		}
+	}
+	for _, p := range g.argvs {
+		if words, literal := literalArgv(p); literal && named[words[0]] && violation(words) == "" {
+			continue
+		}
+		if w, ok := coversArgv(rows, p); !ok {
+			return w, false
+		}
+	}
+	return "", true
+}
+
+func coversArgv(rows []pattern.Row, p *pattern.Pattern) (string, bool) {
+	v := pattern.Covers(rows, pattern.Row{p}, []pattern.Universe{pattern.Any})
+	return spaced(witness(v, 0)), v.Yes
+}
+
+func coversWords(held []*Grant, g *Grant) (string, bool) {
+	names := argNames(append(held[:len(held):len(held)], g))
+	var rows []pattern.Row
+	for _, b := range held {
+		rows = append(rows, b.wordRows(names)...)
+	}
+	mine := g.wordRows(names)
+	if len(rows) > maxRows || len(mine) > maxRows {
+		return "", false
+	}
+	universe := make([]pattern.Universe, len(g.wordDims())+len(names))
+	for _, row := range mine {
+		if v := pattern.Covers(rows, row, universe[:len(row)]); !v.Yes {
+			return g.wordWitness(v, names), false
+		}
+	}
+	return "", true
+}
+
+// maxRows caps the products that one comparison of keyed grants writes out.
+const maxRows = 4096
+
+// argNames collects the argument names that any of the grants limits.
+func argNames(grants []*Grant) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, g := range grants {
+		for _, rule := range g.args {
+			if !seen[rule.name] {
+				seen[rule.name] = true
+				names = append(names, rule.name)
+			}
+		}
+	}
+	return names
+}
+
+// wordDims returns the dimensions of a keyed grant without its arguments.
+func (g *Grant) wordDims() []dimension {
+	if len(g.dims) > 1 && g.entry.Keys[len(g.entry.Keys)-1].Type == ArgsKey {
+		return g.dims[:len(g.dims)-1]
+	}
+	return g.dims
+}
+
+// wordRows writes a keyed grant as products: one pattern for each dimension and
+// each argument name. A word is given and its value, or empty when a call leaves it
+// open, which only a dimension without a limit allows.
+func (g *Grant) wordRows(names []string) []pattern.Row {
+	rows := []pattern.Row{{}}
+	for _, d := range g.wordDims() {
+		rows = product(rows, d.alternatives())
+	}
+	for _, name := range names {
+		d := dimension{any: true}
+		for _, rule := range g.args {
+			if rule.name == name {
+				d = dimension{patterns: rule.patterns}
+			}
+		}
+		rows = product(rows, d.alternatives())
+	}
+	return rows
+}
+
+func anything() *pattern.Pattern {
+	p, _ := pattern.Parse("**", pattern.None)
+	return p
+}
+
+func (d dimension) alternatives() []*pattern.Pattern {
+	if d.any {
+		return []*pattern.Pattern{anything()}
+	}
+	out := make([]*pattern.Pattern, len(d.patterns))
+	for i, p := range d.patterns {
+		out[i] = p.given
+	}
+	return out
+}
+
+// product writes each row with each alternative; past the cap it stops, which
+// the caller sees by the number of rows.
+func product(rows []pattern.Row, alternatives []*pattern.Pattern) []pattern.Row {
+	var out []pattern.Row
+	for _, row := range rows {
+		for _, p := range alternatives {
+			if len(out) > maxRows {
+				return out
+			}
+			out = append(out, append(row[:len(row):len(row)], p))
+		}
+	}
+	return out
+}
+
+// wordWitness reads a witness back: the words, then the arguments by name.
+func (g *Grant) wordWitness(v pattern.Verdict, names []string) string {
+	var parts []string
+	for i, w := range v.Witness {
+		value, named := strings.CutPrefix(w, given)
+		switch n := i - len(g.wordDims()); {
+		case n < 0 && !named:
+			parts = append(parts, "any "+g.entry.dims()[i])
+		case n < 0:
+			parts = append(parts, value)
+		case !named:
+			parts = append(parts, "without "+names[n])
+		default:
+			parts = append(parts, names[n]+"="+value)
+		}
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,158 @@
+package capability
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Effect is what a decision says. Its zero value denies.
+type Effect uint8
+
+// The effects.
+const (
+	Deny Effect = iota
+	Allow
+)
+
+// String returns deny or allow.
+func (e Effect) String() string { return [...]string{"deny", "allow"}[e] }
+
+// Decision answers one requirement: the effect, the code of a denial, the grant
+// that decided, and what is held for the verb. Its zero value denies.
+type Decision struct {
+	Effect Effect
+	Code   Code
+	need   *Requirement
+	grant  *Grant   // what allowed it
+	held   []*Grant // what the set has for the verb, when it denied
+	link   string   // the link of the chain that denied, "" for the agent itself
+}
+
+// Denial is a decision that does not come from a set of grants: a call that
+// cannot be read, an agent that is not there. The need may be nil.
+func Denial(code Code, need *Requirement) Decision { return Decision{Code: code, need: need} }
+
+// Allowed reports whether the decision allows.
+func (d Decision) Allowed() bool { return d.Effect == Allow }
+
+// Need returns the requirement that was decided, nil if none could be read.
+func (d Decision) Need() *Requirement { return d.need }
+
+// Grant returns the grant that allowed, nil in a denial.
+func (d Decision) Grant() *Grant { return d.grant }
+
+// Link returns the name of the chain's link that denied, for the operator's
+// eyes: "" is the agent's own set.
+func (d Decision) Link() string { return d.link }
+
+// Held returns what the agent holds for the verb, in compact form.
+func (d Decision) Held() []string {
+	var held []string
+	for _, g := range d.held {
+		if g.inert == "" {
+			held = append(held, g.String())
+		}
+	}
+	return held
+}
+
+// Nearest returns the held grant that comes closest to the requirement, nil if
+// nothing is held: the one whose text shares most with what was asked for.
+func (d Decision) Nearest() *Grant {
+	var best *Grant
+	most := -1
+	for _, g := range d.held {
+		score := 0
+		if g.inert == "" {
+			score = 1 + shared(g.String(), d.need.Object())
+		}
+		if score > most {
+			best, most = g, score
+		}
+	}
+	return best
+}
+
+// shared measures the longest run of characters that two texts have in common.
+func shared(a, b string) int {
+	best := 0
+	row := make([]int, len(b)+1)
+	for i := range len(a) {
+		for j := len(b); j > 0; j-- {
+			if row[j] = 0; a[i] == b[j-1] {
+				row[j] = row[j-1] + 1
+				best = max(best, row[j])
+			}
+		}
+		row[0] = 0
+	}
+	return best
+}
+
+// String writes the decision as one sentence that its reader can act on. It
+// speaks of nothing but what was asked for and what the agent holds.
+func (d Decision) String() string {
+	switch {
+	case d.Allowed():
+		return fmt.Sprintf("allowed by %s", d.grant)
+	case d.need == nil:
+		return string(d.Code)
+	case d.Code == CapabilityAbsent:
+		return fmt.Sprintf("%s: this needs %s, and no grant of %s is held", d.Code, d.need, d.need.verb)
+	}
+	why := "which is outside what is held"
+	if o := d.need.Opaque(); o != "" {
+		why = "which no grant can cover: " + o
+	}
+	held := strings.Join(d.Held(), ", ")
+	if held == "" {
+		held = "nothing that is in effect"
+	}
+	return fmt.Sprintf("%s: this needs %s, %s (held for %s: %s)", d.Code, d.need, why, d.need.verb, held)
+}
+
+// Denied is a denying decision as an error, for code that can only return one.
+type Denied struct{ Decision Decision }
+
+func (e *Denied) Error() string { return e.Decision.String() }
+
+// Link is one set that a requirement must be in: the agent's own, an
+// ancestor's, a tool's declaration, the configuration's ceiling.
+type Link struct {
+	Name string // for the operator: "parent agents/lead"
+	Set  *Set
+}
+
+// Chain is everything that must agree before a call is allowed, the agent's own
+// set first. The empty Chain allows nothing.
+type Chain []Link
+
+// Decide asks every link. The first that denies decides; to the agent, a denial
+// further up is its own scope ending there.
+func (c Chain) Decide(r *Requirement) Decision {
+	var own Decision
+	for i, link := range c {
+		d := link.Set.Decide(r)
+		if i == 0 {
+			own = d
+		}
+		if d.Allowed() {
+			continue
+		}
+		if i > 0 {
+			d.Code, d.link, d.held = ScopeViolation, link.Name, c[0].held(r.verb)
+		}
+		return d
+	}
+	return own
+}
+
+// Holds reports whether the agent's own set has any grant of the verb.
+func (c Chain) Holds(v Verb) bool { return len(c) > 0 && c[0].Set.Holds(v) }
+
+func (l Link) held(v Verb) []*Grant {
+	if t := l.Set.tables[v]; t != nil {
+		return t.held
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package capability
+
+import "capgate/capability/pattern"
+
+// Fence is what no grant reaches, whatever it says: the gateway's own
+// configuration, records, pins, tokens and log.
+type Fence struct {
+	roots []Root
+}
+
+// NewFence fences off directories and files, by each place they are known by.
+func NewFence(roots ...Root) Fence { return Fence{roots: roots} }
+
+// Touches reports whether a requirement reaches behind the fence: below it, or,
+// when it changes or searches a whole tree, by a tree that holds it.
+func (f Fence) Touches(r *Requirement) bool {
+	e, _ := Lookup(r.verb)
+	if e.shape() != shapePath && e.shape() != shapeProgram {
+		return false
+	}
+	changes := r.verb == "fs.write" || r.verb == "fs.delete"
+	for _, root := range f.roots {
+		for _, dir := range root.dirs() {
+			if r.path.reaches(dir, changes) {
+				return true
+			}
+			for _, p := range r.touches {
+				if p.reaches(dir, changes) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// reaches reports whether some reading of the path lies at or below a place, or,
+// when it is changed as a whole, above it.
+func (p Path) reaches(dir string, above bool) bool {
+	for _, reading := range p.readings {
+		if beneath(reading, dir) || above && beneath(dir, reading) {
+			return true
+		}
+	}
+	place := []pattern.Row{{pattern.Subtree(dir)}}
+	for _, glob := range p.globs {
+		_, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, []pattern.Row{{glob}}, place)
+		if meets || capped {
+			return true
+		}
+	}
+	return false
+}

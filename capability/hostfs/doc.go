@@ -1,0 +1,14 @@
+// Package hostfs is the file system of this machine as a [capability.FS]: it
+// says where a path really leads, the way the kernel would walk it.
+//
+//	view := capability.View{Cwd: "/home/me/work", Home: "/home/me", FS: hostfs.FS{}}
+//
+// Use it for upstreams that run here. For one behind a URL it says nothing.
+//
+// # Limitations
+//
+// The walk is a snapshot: a link made between the decision and the upstream's
+// own open is not seen. Hard links and bind mounts are names like any other. A
+// path below /proc/self is that of this process, not of the upstream. What may
+// be opened is left to the operating-system sandbox, which has none of these gaps.
+package hostfs

@@ -1,0 +1,125 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+const (
+	maxLinks = 40   // symbolic links in one walk, as in Linux
+	maxSteps = 4096 // components in one walk, those of links included
+)
+
+// FS is the file system of this machine. The zero value is ready to use; it
+// keeps nothing between calls.
+type FS struct{}
+
+// Real returns where an absolute path leads, with every symbolic link followed
+// and each ".." taken from where the walk then is. A tail that does not exist
+// stays as written, unless it holds "..": nobody knows what it would climb out of.
+func (FS) Real(path string) (string, error) {
+	if !strings.HasPrefix(path, "/") {
+		return "", fmt.Errorf("the path %q is not absolute", path)
+	}
+	w := walk{at: "/", rest: path}
+	for w.rest != "" {
+		if err := w.step(); err != nil {
+			return "", fmt.Errorf("resolve %q: %w", path, err)
+		}
+	}
+	return w.at, nil
+}
+
+// walk is a path half resolved.
+type walk struct {
+	at           string // what is resolved: absolute, canonical, free of links
+	rest         string // what is still to walk from there
+	missing      bool   // at does not exist
+	links, steps int
+}
+
+// step resolves the next component.
+func (w *walk) step() error {
+	if w.steps++; w.steps > maxSteps {
+		return fmt.Errorf("the path has more than %d components", maxSteps)
+	}
+	name, rest, more := strings.Cut(w.rest, "/")
+	w.rest = rest
+	switch {
+	case name == "" || name == ".":
+		return nil
+	case name == ".." && w.missing:
+		return errors.New("there is a .. beneath a directory that does not exist")
+	case name == "..":
+		w.at = w.at[:max(strings.LastIndexByte(w.at, '/'), 1)]
+		return nil
+	}
+	if isMagicDir(w.at) {
+		return fmt.Errorf("%s names what is open or numbered elsewhere", w.at)
+	}
+	next := strings.TrimSuffix(w.at, "/") + "/" + name
+	if w.missing {
+		w.at = next
+		return nil
+	}
+	return w.enter(next, more)
+}
+
+// enter looks at what an existing directory holds under a name. More says that
+// the path goes on, if only with a slash.
+func (w *walk) enter(next string, more bool) error {
+	info, err := os.Lstat(next)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && more && isFile(info):
+		w.at, w.missing = next, true // nothing is beneath a file either
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() == fs.ModeSymlink:
+		return w.follow(next, more)
+	}
+	w.at = next
+	return nil
+}
+
+// isFile reports whether a path can't go on from here.
+func isFile(info fs.FileInfo) bool {
+	return !info.IsDir() && info.Mode().Type() != fs.ModeSymlink
+}
+
+// follow puts the target of a link in front of what is still to walk.
+func (w *walk) follow(link string, more bool) error {
+	if isMagicLink(link) {
+		return fmt.Errorf("%s is no link by name: it leads wherever a process is", link)
+	}
+	if w.links++; w.links > maxLinks {
+		return fmt.Errorf("the path crosses more than %d symbolic links", maxLinks)
+	}
+	target, err := os.Readlink(link)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(target, "/") {
+		w.at = "/"
+	}
+	if more {
+		target += "/" + w.rest
+	}
+	w.rest = target
+	return nil
+}
+
+// isMagicDir reports whether the entries of a directory stand for something
+// else without being links: open descriptors, and files by number on macOS.
+func isMagicDir(dir string) bool {
+	return dir == "/dev/fd" || dir == "/.vol" || strings.HasPrefix(dir, "/.vol/")
+}
+
+// isMagicLink reports whether a link below /proc is more than its text. Those
+// two are not: they name a directory of /proc.
+func isMagicLink(link string) bool {
+	return strings.HasPrefix(link, "/proc/") && link != "/proc/self" && link != "/proc/thread-self"
+}

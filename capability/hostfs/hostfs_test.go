@@ -1,0 +1,175 @@
+package hostfs_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/capability/hostfs"
+)
+
+var _ capability.FS = hostfs.FS{}
+
+// dir makes a directory with links, and returns where it really is.
+func dir(t testing.TB, links map[string]string, dirs ...string) string {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if err := os.MkdirAll(base+"/"+d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range links {
+		if err := os.Symlink(target, base+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+func TestReal(t *testing.T) {
+	base := dir(t, map[string]string{
+		"in":       "a/b",
+		"up":       "a/b/..",
+		"out":      "/",
+		"dangling": "nowhere/x",
+		"climbing": "nowhere/../a",
+		"loop":     "loop",
+		"a/back":   "../a",
+		"slash":    "a/",
+		"tofile":   "a/f",
+	}, "a/b")
+	if err := os.WriteFile(base+"/a/f", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		path, want string
+		err        string
+	}{
+		{"BASE", "BASE", ""},
+		{"BASE/", "BASE", ""},
+		{"BASE//a/./b/", "BASE/a/b", ""},
+		{"BASE/a/b/..", "BASE/a", ""},
+		{"BASE/in", "BASE/a/b", ""},
+		{"BASE/in/..", "BASE/a", ""}, // not BASE: .. is the parent of where the link leads
+		{"BASE/in/../f", "BASE/a/f", ""},
+		{"BASE/up/f", "BASE/a/f", ""},
+		{"BASE/a/back/back/f", "BASE/a/f", ""},
+		{"BASE/slash/f", "BASE/a/f", ""},
+		{"BASE/tofile", "BASE/a/f", ""},
+		{"BASE/out", "/", ""},
+		{"BASE/out/nowhere-at-all", "/nowhere-at-all", ""},
+		{"BASE/new", "BASE/new", ""},
+		{"BASE/new/deep/./er/", "BASE/new/deep/er", ""},
+		{"BASE/dangling", "BASE/nowhere/x", ""},
+		{"BASE/a/f/x", "BASE/a/f/x", ""},
+		{"BASE/a/f/", "BASE/a/f", ""},
+		{"/", "/", ""},
+		{"/..", "/", ""},
+		{"/../..BASE/a", "BASE/a", ""},
+		{"BASE/new/../a", "", "beneath a directory that does not exist"},
+		{"BASE/a/f/../b", "", "beneath a directory that does not exist"},
+		{"BASE/climbing", "", "beneath a directory that does not exist"},
+		{"BASE/loop", "", "more than 40 symbolic links"},
+		{"BASE/loop/x", "", "more than 40 symbolic links"},
+		{"BASE/" + strings.Repeat("a", 300), "", "file name too long"},
+		{"BASE/a\x00b", "", "invalid argument"},
+		{"BASE/" + strings.Repeat("./", 5000), "", "more than 4096 components"},
+		{"/.vol/1/2", "", "numbered elsewhere"},
+		{"a", "", "not absolute"},
+		{"", "", "not absolute"},
+	} {
+		got, err := hostfs.FS{}.Real(strings.ReplaceAll(tc.path, "BASE", base))
+		if tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) || got != "" {
+				t.Errorf("%.80s: got %q, %v, want an error with %q", tc.path, got, err, tc.err)
+			}
+		} else if want := strings.ReplaceAll(tc.want, "BASE", base); err != nil || got != want {
+			t.Errorf("%.80s: got %q, %v, want %q", tc.path, got, err, want)
+		}
+	}
+}
+
+// Forty links are followed and one more is not, as in Linux.
+func TestRealCountsLinks(t *testing.T) {
+	links := map[string]string{"0": "."}
+	for i := range 40 {
+		links[strconv.Itoa(i+1)] = strconv.Itoa(i)
+	}
+	base := dir(t, links)
+	if got, err := (hostfs.FS{}).Real(base + "/39"); err != nil || got != base {
+		t.Errorf("40 links: %q, %v", got, err)
+	}
+	if got, err := (hostfs.FS{}).Real(base + "/40"); err == nil {
+		t.Errorf("41 links: %q", got)
+	}
+	if _, err := os.Stat(base + "/39"); err != nil {
+		t.Errorf("the system follows fewer: %v", err)
+	}
+}
+
+// Where a path exists, the walk ends where the kernel's does.
+func TestRealIsTheKernels(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	segs := []string{"a", "b", "c", "..", "..", ".", ""}
+	random := func(n int) string {
+		var b strings.Builder
+		for range 1 + r.IntN(n) {
+			b.WriteString(segs[r.IntN(len(segs))] + "/")
+		}
+		return strings.TrimLeft(strings.TrimSuffix(b.String(), "/"), "/")
+	}
+	found := 0
+	for range 40 {
+		base := dir(t, nil, "a/b/c", "b/a", "c/c/a")
+		for range 12 {
+			if target := random(4); target != "" {
+				_ = os.Symlink(target, base+"/"+random(3)) // what exists or has no parent stays as it is
+			}
+		}
+		for range 100 {
+			p := base + "/" + random(6)
+			want, err := os.Stat(p)
+			if err != nil {
+				continue
+			}
+			found++
+			real, err := hostfs.FS{}.Real(p)
+			if err != nil {
+				t.Errorf("%s exists: %v", p, err)
+				continue
+			}
+			got, err := os.Lstat(real)
+			if err != nil || !os.SameFile(got, want) {
+				t.Errorf("%s is not where the system finds it: %s", p, real)
+			}
+			if clean, err := filepath.EvalSymlinks(real); err != nil || clean != real {
+				t.Errorf("%s leads to %s, which still holds a link to %s", p, real, clean)
+			}
+		}
+	}
+	if found < 500 {
+		t.Errorf("only %d paths existed: the test tries nothing", found)
+	}
+}
+
+func BenchmarkReal(b *testing.B) {
+	base := dir(b, map[string]string{"in": "a/b"}, "a/b")
+	for _, p := range []string{"a/b", "in", "new/file"} {
+		b.Run(p, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := (hostfs.FS{}).Real(base + "/" + p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package capability
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"capgate/capability/pattern"
+)
+
+const (
+	maxPath     = 4096 // bytes of a path, PATH_MAX
+	maxSegment  = 255  // bytes of one segment, NAME_MAX
+	maxReadings = 64   // texts that one path may be read as
+)
+
+// FS is the file-system view an upstream has.
+type FS interface {
+	// Real returns where an absolute path really leads. The path is not cleaned:
+	// in a/link/../b the ".." is the parent of where the link leads. A tail that
+	// does not exist is fine when it holds no "..". Loops, and whatever may not
+	// be looked at, are errors.
+	Real(path string) (string, error)
+}
+
+// View is how one upstream reads a path argument.
+type View struct {
+	Cwd  string // what a relative path hangs from; "" when that is unknown
+	Home string // what ~ stands for; "" when that is unknown
+	FS   FS     // nil for an upstream whose files are not ours to see
+}
+
+// Path is every way an upstream may read one path argument. A set covers it when
+// it covers each of them. It is immutable; the zero Path is covered by nothing.
+type Path struct {
+	raw      string
+	readings []string           // canonical and absolute; a final slash asks for a directory
+	globs    []*pattern.Pattern // absolute; of a tree, what is beneath the readings
+	opaque   string             // why it has a reading that nothing can cover
+}
+
+// String returns the path as it was written.
+func (p Path) String() string { return p.raw }
+
+// Opaque says why no grant can cover the path, "" when one could. It tells
+// nothing about the file system but what the text itself says.
+func (p Path) Opaque() string { return p.opaque }
+
+// Readings returns the absolute paths the argument may stand for, the most
+// literal one first, and not the globs among its readings. One that ends in a
+// slash asks for a directory.
+func (p Path) Readings() []string { return slices.Clone(p.readings) }
+
+// Path reads an argument that names one file or directory. An error is always a
+// [*Malformed].
+func (v View) Path(raw string) (Path, error) { return v.read(raw, asPath) }
+
+// Tree reads an argument that names a path and everything beneath it. Links that
+// lie beneath it are not looked at. An error is always a [*Malformed].
+func (v View) Tree(raw string) (Path, error) { return v.read(raw, asTree) }
+
+// Glob reads an argument that is a glob. Links are followed up to the first
+// segment with a wildcard, not among what the wildcards match. An error is
+// always a [*Malformed].
+func (v View) Glob(raw string) (Path, error) { return v.read(raw, asGlob) }
+
+// role is what an argument is said to be.
+type role uint8
+
+const (
+	asPath role = iota
+	asTree
+	asGlob
+)
+
+// read resolves each text that the argument may be read as.
+func (v View) read(raw string, as role) (Path, error) {
+	if err := checkPath(raw); err != nil {
+		return Path{}, err
+	}
+	texts, opaque := spellings(raw)
+	r := pathReader{view: v, as: as, Path: Path{raw: raw, opaque: opaque}}
+	for _, text := range texts {
+		if r.opaque != "" {
+			break
+		}
+		r.text(text)
+	}
+	return r.Path, nil
+}
+
+func checkPath(raw string) error {
+	bad := ""
+	switch {
+	case strings.TrimSpace(raw) == "":
+		bad = "is empty"
+	case len(raw) > maxPath:
+		bad = fmt.Sprintf("is longer than %d bytes", maxPath)
+	case !utf8.ValidString(raw):
+		bad = "is not valid UTF-8"
+	case strings.ContainsFunc(raw, isBreaking):
+		bad = "holds control characters"
+	case longestSegment(raw) > maxSegment:
+		bad = fmt.Sprintf("has a segment longer than %d bytes", maxSegment)
+	default:
+		return nil
+	}
+	return &Malformed{Text: bad}
+}
+
+// isBreaking reports whether a character ends a line or a string somewhere.
+func isBreaking(r rune) bool { return isControl(r) || r == '\u2028' || r == '\u2029' }
+
+func longestSegment(text string) int {
+	longest := 0
+	for seg := range strings.SplitSeq(text, "/") {
+		longest = max(longest, len(seg))
+	}
+	return longest
+}
+
+// pathReader turns the texts of one argument into a Path.
+type pathReader struct {
+	Path
+	view View
+	as   role
+}
+
+// text adds what one text of the argument stands for.
+func (r *pathReader) text(text string) {
+	wild := strings.ContainsAny(text, wildcards)
+	switch {
+	case r.as == asGlob && len(alternatives(text)) > 1:
+		// What it stands for are its alternatives, which are texts of their own.
+	case wild && r.as == asGlob:
+		r.glob(text)
+	case wild:
+		r.glob(text)
+		fallthrough
+	default:
+		r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
+	}
+}
+
+// add adds a place, and what is beneath it for a tree.
+func (r *pathReader) add(place string, directory bool) {
+	if r.as == asTree && !slices.Contains(r.readings, place) {
+		r.globs = append(r.globs, pattern.Subtree(place))
+	}
+	r.readings = appendNew(r.readings, place)
+	if directory && r.as == asPath && place != "/" {
+		r.readings = appendNew(r.readings, place+"/")
+	}
+}
+
+// asksDirectory reports whether a path can only name a directory.
+func asksDirectory(text string) bool {
+	last := text[strings.LastIndexByte(text, '/')+1:]
+	return last == "" || last == "." || last == ".."
+}
+
+// glob adds the patterns that a text with wildcards stands for: the fixed
+// directory in front of them, resolved, and the rest below it.
+func (r *pathReader) glob(text string) {
+	if hasParent(text) || r.as == asGlob && isExtended(text) {
+		r.opaque = opaqueGlob
+		return
+	}
+	cut := strings.LastIndexByte(text[:strings.IndexAny(text, wildcards)], '/') + 1
+	if r.as == asTree {
+		r.each(text[:cut], func(place string) { r.add(place, false) })
+		return
+	}
+	rest, err := parseGlob(text[cut:])
+	if err != nil {
+		r.opaque = opaqueGlob
+		return
+	}
+	r.each(text[:cut], func(place string) { r.globs = append(r.globs, pattern.Under(place, rest)) })
+}
+
+// each visits where a text may point to: as it is, and below home. Every place
+// comes in its lexical form, and as what the file system finds under that and
+// under the text itself; with a ".." those two may differ.
+func (r *pathReader) each(text string, visit func(place string)) {
+	for _, full := range r.view.absolute(text) {
+		if full == "" {
+			r.opaque = opaqueBase
+			return
+		}
+		lexical := path.Clean(full)
+		visit(lexical)
+		r.physical(full, visit)
+		if hasParent(full) {
+			r.physical(lexical, visit)
+		}
+	}
+}
+
+func (r *pathReader) physical(full string, visit func(place string)) {
+	if r.view.FS == nil {
+		return
+	}
+	real, err := r.view.FS.Real(full)
+	if err != nil || !strings.HasPrefix(real, "/") || path.Clean(real) != real {
+		r.opaque = opaqueLink
+		return
+	}
+	visit(real)
+}
+
+// absolute returns the places a text may mean, not cleaned; one is empty when
+// what it hangs from is not known.
+func (v View) absolute(text string) []string {
+	if strings.HasPrefix(text, "/") {
+		return []string{text}
+	}
+	full := below(v.Cwd, text)
+	if text != "~" && !strings.HasPrefix(text, "~/") {
+		return []string{full}
+	}
+	return []string{full, below(v.Home, text[1:])}
+}
+
+func below(base, text string) string {
+	if !strings.HasPrefix(base, "/") {
+		return ""
+	}
+	return base + "/" + text
+}

@@ -1,0 +1,382 @@
+package capability
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+func list(words string) []string { return strings.Fields(words) }
+
+// programName is what a program is known by: its name without the directory, in
+// lower case, since some file systems find GIT as git.
+func programName(cmd string) string {
+	return strings.TrimSuffix(strings.ToLower(path.Base(cmd)), ".exe")
+}
+
+// unversioned cuts the version off a name: python3.12, jq-1.6.
+func unversioned(name string) string {
+	if i := strings.IndexAny(name, "0123456789"); i > 0 {
+		return strings.TrimRight(name[:i], "-._")
+	}
+	return name
+}
+
+// needsPatterns reports whether a program is an interpreter, a wrapper or an
+// editor that runs what its arguments say, so that its name alone bounds
+// nothing.
+func needsPatterns(cmd string) bool {
+	name := programName(cmd)
+	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name))
+}
+
+// runsProject reports whether a program runs code of the project it works on:
+// whoever may write there decides what it does, and the sandbox of the operating
+// system is the only fence.
+func runsProject(cmd string) bool {
+	return slices.Contains(projectRunners, unversioned(programName(cmd)))
+}
+
+var interpreters = list("" +
+	// shells
+	"sh bash rbash dash zsh ksh mksh oksh yash fish csh tcsh ash posh elvish nu xonsh rc es pwsh powershell cmd command " +
+	"bash-static zsh-static busybox busybox-static busybox.static toybox " +
+	// what runs its arguments
+	"env xargs nohup nice ionice timeout stdbuf setsid setarch linux32 linux64 taskset chrt numactl flock time watch " +
+	"script unbuffer expect rlwrap setpriv capsh prlimit choom fakeroot proot firejail bwrap runuser su sudo sudoedit " +
+	"doas pkexec run0 gosu su-exec dbus-run-session dbus-launch chroot unshare nsenter ip strace ltrace perf gdb " +
+	"gdbserver lldb valgrind rr bpftrace ld.so ld-linux ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-musl " +
+	"ld-musl-x86_64.so.1 parallel entr inotifywait tmux screen dtach abduco start-stop-daemon systemd-run systemctl " +
+	"at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx " +
+	"pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch cpio ldd openssl xterm " +
+	// what runs them elsewhere
+	"ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker podman " +
+	"nerdctl ctr crictl kubectl helm oc lxc incus vagrant docker-compose podman-compose docker.io " +
+	// languages
+	"awk gawk mawk nawk original-awk sed gsed perl python pypy pythonw ipython jupyter ruby irb jruby node nodejs deno " +
+	"bun tsx ts-node php phpdbg lua luajit texlua tclsh wish rscript r julia octave scala groovy kotlin jshell java " +
+	"clojure clj bb erl elixir iex guile racket sbcl clisp ghci runghc runhaskell ocaml swipl osascript gnuplot m4 dc " +
+	"sqlite mysql mariadb psql mongo mongosh duckdb tex latex pdftex pdflatex xelatex lualatex gcc g++ cc c++ clang " +
+	"clang++ cpp ld convert magick mogrify yq " +
+	// editors and pagers, which have a command for a shell
+	"ed red ex vi vim view vimdiff rvim vim.basic vim.tiny vim.nox nvim nvi elvis emacs emacs-nox emacsclient nano pico " +
+	"rnano joe mg micro helix hx kak mc mcedit less lesspipe zless more most pg man info pinfo lynx elinks links w3m " +
+	"mutt mail mailx tig lazygit " +
+	// package managers and version control whose options and hooks run programs
+	"apt apt-get aptitude dpkg yum dnf rpm zypper apk pacman snap brew port gem hg svn jj bzr fossil p4 gh glab hub gpg")
+
+var projectRunners = list("" +
+	"make gmake bmake ninja cmake ctest meson scons bazel bazelisk buck gradle gradlew mvn mvnw ant sbt lein " +
+	"go npm pnpm yarn cargo uv poetry pdm hatch pip pipenv tox nox pytest rake bundle composer dotnet msbuild mix " +
+	"rebar stack cabal zig swift just task tsc jest vitest mocha eslint prettier webpack vite rollup turbo nx terraform " +
+	"tofu ansible-playbook pre-commit")
+
+// optionRules are the programs whose arguments are judged. What they write by
+// their name alone, as sort -o does, is for the paths among their arguments.
+var optionRules = byName(
+	rule{
+		names: list("git"),
+		// Not --git-dir, --work-tree, --bare or --namespace: another repository has
+		// other hooks and another configuration.
+		before: list("-C -p --paginate -P --no-pager --no-replace-objects --no-optional-locks --literal-pathspecs " +
+			"--glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice -v --version -h"),
+		folder: list("-C"),
+		denied: [excesses][]string{
+			runsPrograms: list("--exec --upload-pack --receive-pack --ext-diff --textconv --filters --open-files-in-pager --help"),
+			readsUnnamed: list("--no-index"),
+			// --output and a --format of one's own write .git/config.
+			writesUnasked: list("--output --unsafe-paths --build-fake-ancestor"),
+		},
+		whole: list("--text --filter"),
+		check: reachesRepository,
+		subs:  gitSubcommands,
+	},
+	rule{
+		names:  list("rg"),
+		valued: "ABCEMTdefgjmrt",
+		denied: [excesses][]string{
+			runsPrograms: list("--pre --pre-glob --hostname-bin --search-zip -z"),
+			followsLinks: list("--follow -L"),
+		},
+	},
+	rule{
+		names: list("jq"),
+		whole: list("--arg --slurp"),
+		denied: [excesses][]string{
+			readsUnnamed: list("--from-file -f --rawfile --slurpfile --argfile --run-tests --library-path -L"),
+		},
+		check: readsEnvironment,
+	},
+	rule{
+		names: list("find gfind"),
+		denied: [excesses][]string{
+			runsPrograms:  list("-exec -execdir -ok -okdir"),
+			followsLinks:  list("-L -H -follow"),
+			readsUnnamed:  list("-files0-from"),
+			writesUnasked: list("-delete -fprint -fprint0 -fprintf -fls"),
+		},
+	},
+	rule{
+		names:   list("tar gtar bsdtar"),
+		bundled: true,
+		valued:  "bCf",
+		whole:   list("--file --checkpoint"),
+		folder:  list("-C --directory --cd"),
+		denied: [excesses][]string{
+			// -W is bsdtar's way to give any long option; a change of volume (-M, -L)
+			// asks for a command.
+			runsPrograms: list("--use-compress-program -I --to-command --checkpoint-action --info-script --new-volume-script -F " +
+				"--rsh-command --rmt-command --multi-volume -M --tape-length -L -W"),
+			followsLinks:  list("--dereference -h --absolute-names -P --insecure --keep-directory-symlink -H"),
+			readsUnnamed:  list("--files-from -T"),
+			writesUnasked: list("--remove-files"),
+		},
+		check: namesHost,
+	},
+	rule{
+		names:  list("grep egrep fgrep ggrep"),
+		valued: "ABCDdefm",
+		denied: [excesses][]string{followsLinks: list("--dereference-recursive -R -S")},
+	},
+	rule{
+		names:  list("fd fdfind"),
+		valued: "CdeEtScoj",
+		folder: list("-C --base-directory"),
+		denied: [excesses][]string{
+			runsPrograms: list("--exec -x --exec-batch -X --list-details -l"),
+			followsLinks: list("--follow -L"),
+		},
+	},
+	rule{
+		names: list("ag ack"),
+		denied: [excesses][]string{
+			runsPrograms: list("--pager --ackrc --search-zip -z"),
+			followsLinks: list("--follow -f"),
+		},
+	},
+	rule{
+		names:  list("sort gsort wc gwc"),
+		valued: "ktSTo",
+		denied: [excesses][]string{
+			runsPrograms: list("--compress-program"),
+			readsUnnamed: list("--files0-from"),
+		},
+	},
+	rule{
+		names: list("ls gls cp gcp du gdu chmod chown chgrp"),
+		denied: [excesses][]string{
+			followsLinks: list("--dereference -L"),
+			readsUnnamed: list("--files0-from"),
+		},
+	},
+	rule{
+		names: list("diff gdiff"),
+		keeps: list("--no-dereference"),
+		denied: [excesses][]string{
+			runsPrograms: list("--paginate -l"),
+			followsLinks: list("--recursive -r"),
+		},
+		valued: "DFILUWXx",
+	},
+	rule{
+		names:  list("split gsplit install ginstall bat batcat"),
+		denied: [excesses][]string{runsPrograms: list("--filter --strip-program --pager")},
+	},
+	rule{
+		names:  list("tree"),
+		denied: [excesses][]string{followsLinks: list("-l"), writesUnasked: list("-R")},
+	},
+	rule{
+		names: list("file"),
+		denied: [excesses][]string{
+			runsPrograms: list("--uncompress -z --uncompress-noreport -Z"),
+			readsUnnamed: list("--files-from -f"),
+		},
+	},
+	rule{
+		names: list("zip"),
+		keeps: list("-y -ry -yr -qry -rqy -ryq --symlinks"),
+		denied: [excesses][]string{
+			runsPrograms:  list("--test -T --unzip-command"),
+			followsLinks:  list("--recurse-paths -r --recurse-patterns -R"),
+			readsUnnamed:  list("--names-stdin -@"),
+			writesUnasked: list("--move -m"),
+		},
+	},
+	rule{
+		names:  list("unzip"),
+		denied: [excesses][]string{writesUnasked: list("-: -^")},
+	},
+	rule{
+		// What curl can read, write and load grows with every release.
+		names: list("curl"),
+		only: list("--silent --show-error --location --include --head --verbose --request --header --data --data-raw " +
+			"--data-binary --data-ascii --json --get --fail --fail-with-body --insecure --max-time --connect-timeout " +
+			"--retry --retry-delay --retry-max-time --retry-connrefused --user-agent --referer --output --remote-name " +
+			"--compressed --write-out --user --http1.1 --http2 --ipv4 --ipv6 --no-buffer --max-redirs --range " +
+			"--continue-at --limit-rate --progress-bar --no-progress-meter --globoff --disable --cookie --version " +
+			"--tlsv1.2 --tlsv1.3"),
+		letters: "sSLiIvXHdGfkmAeoOwuNrCgqb046#V",
+		valued:  "XHdmAeowurCb",
+		check:   leavesWeb,
+	},
+	rule{
+		names: list("wget"),
+		only: list("--quiet --output-document --no-verbose --verbose --server-response --spider --continue --timeout --tries " +
+			"--header --user-agent --directory-prefix --timestamping --no-clobber --no-check-certificate --recursive " +
+			"--level --no-parent --page-requisites --convert-links --accept --reject --method --post-data --body-data " +
+			"--max-redirect --limit-rate --wait --version"),
+		letters: "qOnvcdSTtUPNrlpkHARwEV46",
+		valued:  "OTtUPlARw",
+		check:   leavesWeb,
+	},
+)
+
+// gitSubcommands are those that run nothing but git, the hooks of the repository
+// and what its configuration names. Not mv, which renames into .git through a
+// link that is in the repository.
+var gitSubcommands = byName(
+	rule{names: list("status log diff show add commit branch merge cherry-pick revert blame annotate describe rev-parse rev-list " +
+		"ls-files ls-tree cat-file shortlog reflog rm apply am stash tag clean worktree format-patch range-diff " +
+		"merge-base merge-tree for-each-ref name-rev show-ref show-branch diff-tree diff-index diff-files version " +
+		"count-objects fsck gc sparse-checkout notes check-ignore check-attr check-mailmap check-ref-format hash-object " +
+		"whatchanged cherry stripspace rerere")},
+	rule{names: list("grep"), valued: "ABCefm", denied: [excesses][]string{runsPrograms: list("-O")}},
+	rule{names: list("rebase"), valued: "sXCS", denied: [excesses][]string{runsPrograms: list("-x")}},
+	rule{names: list("bisect"), check: runsBisect},
+	rule{names: list("archive"), denied: [excesses][]string{runsPrograms: list("--remote"), writesUnasked: list("-o")}},
+	rule{names: list("checkout switch restore reset"), denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
+	rule{names: list("fetch pull"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
+	rule{names: list("push remote"), check: namesHelper},
+	rule{names: list("ls-remote"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("-u")}},
+	rule{names: list("clone"), check: namesHelper, valued: "bocuj", denied: [excesses][]string{
+		runsPrograms:  list("-u --config -c --template --recurse-submodules --recursive"),
+		writesUnasked: list("--separate-git-dir"),
+	}},
+	rule{names: list("init"), denied: [excesses][]string{runsPrograms: list("--template"), writesUnasked: list("--separate-git-dir")}},
+)
+
+// reachesRepository denies paths into a repository's own folder: hooks and
+// configuration there are programs.
+func reachesRepository(word string) string {
+	for at := 0; ; at++ {
+		i := strings.IndexByte(word[at:], '.')
+		if i < 0 {
+			return ""
+		}
+		at += i
+		end := at + len(".git")
+		// In a cluster of options the value may begin anywhere.
+		begins := at == 0 || strings.IndexByte("/=:", word[at-1]) >= 0 || isCluster(word[:at])
+		if begins && end <= len(word) && strings.EqualFold(word[at:end], ".git") && (end == len(word) || word[end] == '/') {
+			return "reaches into .git, where hooks and configuration are programs"
+		}
+	}
+}
+
+// isCluster reports whether a word that begins so may be short options.
+func isCluster(start string) bool {
+	return len(start) > 1 && start[0] == '-' && start[1] != '-' && !strings.ContainsAny(start, "/ ")
+}
+
+// namesHelper denies the addresses for which git runs a transport helper:
+// ext::sh, and any scheme that git does not speak by itself.
+func namesHelper(word string) string {
+	if strings.HasPrefix(word, "-") {
+		_, word, _ = strings.Cut(word, "=")
+	}
+	i := strings.IndexFunc(word, isNotScheme)
+	if i < 0 {
+		return ""
+	}
+	if rest := word[i:]; strings.HasPrefix(rest, "::") || strings.HasPrefix(rest, "://") && !isSpoken(word[:i]) {
+		return "runs a transport helper for this address"
+	}
+	return ""
+}
+
+// isSpoken reports whether git needs no helper of an unknown kind for a scheme.
+func isSpoken(scheme string) bool {
+	switch scheme {
+	case "https", "http", "ssh", "git", "file", "git+ssh", "ssh+git":
+		return true
+	}
+	return false
+}
+
+// runsBisect denies the subcommands of bisect that run a program.
+func runsBisect(word string) string {
+	if word == "run" || word == "visualize" || word == "view" {
+		return word + " " + runsPrograms.String()
+	}
+	return ""
+}
+
+// isNotScheme reports whether a rune cannot be in the scheme of an address.
+func isNotScheme(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("+-.", r)
+}
+
+// readsEnvironment denies jq programs that read the environment, where secrets
+// are, or other files. Which word is the program depends on the options before
+// it, so that any may be.
+func readsEnvironment(word string) string {
+	for i := 0; i < len(word); {
+		if !isNameStart(word[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i < len(word) && (isNameStart(word[i]) || word[i] >= '0' && word[i] <= '9') {
+			i++
+		}
+		// What stands directly behind one of these is a field or a string.
+		inside := start > 0 && strings.IndexByte(`."`, word[start-1]) >= 0 && !strings.HasSuffix(word[:start], "..")
+		switch name := word[start:i]; {
+		case inside, name == "env" && start > 0 && word[start-1] == '$':
+		case name == "env" || name == "ENV":
+			return "can print the environment with " + name
+		case (name == "import" || name == "include") && strings.ContainsAny(word[i:], `"`),
+			name == "modulemeta", name == "get_search_list":
+			return name + " " + readsUnnamed.String()
+		}
+	}
+	return ""
+}
+
+func isNameStart(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
+
+// namesHost denies archives on another host, which tar asks rsh for: a colon
+// without a slash before it.
+func namesHost(word string) string {
+	switch {
+	case strings.HasPrefix(word, "--"):
+		name, value, _ := strings.Cut(word, "=")
+		if !strings.HasPrefix("--file", name) {
+			return ""
+		}
+		word = value
+	case strings.HasPrefix(word, "-"):
+		word = word[1:]
+	}
+	if i := strings.IndexAny(word, ":/"); i >= 0 && word[i] == ':' {
+		return "runs rsh for an archive on another host"
+	}
+	return ""
+}
+
+// leavesWeb denies the values that mean more than text and web addresses.
+func leavesWeb(word string) string {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(word), ":")
+	switch {
+	case strings.HasPrefix(word, "@"), strings.HasPrefix(word, "-") && strings.Contains(word, "@"):
+		return "reads a file for an @"
+	case strings.Contains(word, "%output{"):
+		return "%output " + writesUnasked.String()
+	case strings.ContainsAny(word, "{[") && strings.Contains(word, ":") && strings.Contains(word, "/"):
+		return "puts addresses together from braces and brackets"
+	case strings.HasPrefix(rest, "/") && scheme != "http" && scheme != "https" && strings.IndexFunc(scheme, isNotScheme) < 0:
+		return "reaches more than the web by " + clip(scheme)
+	}
+	return ""
+}

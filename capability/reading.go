@@ -1,0 +1,540 @@
+package capability
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"capgate/capability/pattern"
+)
+
+// Why a path has a reading that nothing can cover. Each finishes the sentence
+// "the path …".
+const (
+	opaqueMany     = "can be read in too many ways"
+	opaqueParent   = "holds .. and can be read in several ways"
+	opaqueEmpty    = "can be read as an empty one"
+	opaqueDots     = "has a segment of dots and spaces"
+	opaqueEncoding = "hides characters that no path may hold"
+	opaqueVariable = "names a variable"
+	opaqueDrive    = "names a drive"
+	opaqueURL      = "can be read as a URL"
+	opaqueShare    = "names a network share"
+	opaqueUser     = "names another user's home"
+	opaqueGlob     = "is a glob that cannot be bounded"
+	opaqueBase     = "hangs from a directory that is not known"
+	opaqueLink     = "cannot be resolved"
+)
+
+// rewrites are what readers of a path do to its text. Each returns what comes of
+// a text, nothing where it changes nothing. Their order does not matter: each is
+// applied to what any other made, until nothing new comes.
+var rewrites = [...]func(text string) []string{
+	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, alternatives, filePaths,
+}
+
+// hazards are the texts that stand for something no grant can name.
+var hazards = [...]struct {
+	opaque string
+	is     func(text string) bool
+}{
+	{opaqueEmpty, func(text string) bool { return strings.TrimSpace(text) == "" }},
+	{opaqueEncoding, func(text string) bool { return !utf8.ValidString(text) || strings.ContainsFunc(text, isBreaking) }},
+	{opaqueDots, hasDotsSegment},
+	{opaqueVariable, isVariable},
+	{opaqueDrive, isDrive},
+	{opaqueURL, isURL},
+	{opaqueShare, func(text string) bool { return strings.HasPrefix(text, `\\`) }},
+	{opaqueUser, isUserHome},
+	{opaqueGlob, isAlternation},
+	{opaqueMany, hasManyAlternatives},
+}
+
+// spellings returns every text that a path may be read as, the path itself
+// first, or why one of them is opaque.
+func spellings(raw string) (texts []string, opaque string) {
+	texts = append(make([]string, 0, 4), raw)
+	if isPlain(raw) {
+		return texts, ""
+	}
+	for i := 0; i < len(texts); i++ {
+		for _, h := range hazards {
+			if h.is(texts[i]) {
+				return nil, h.opaque
+			}
+		}
+		for _, rewrite := range rewrites {
+			for _, made := range rewrite(texts[i]) {
+				texts = appendNew(texts, made)
+			}
+			if len(texts) > maxReadings {
+				return nil, opaqueMany
+			}
+		}
+	}
+	// Readers that do half of the rewriting count segments differently, so that
+	// a .. which stays inside for one climbs out for another.
+	rewritten := func(text string) bool { return path.Clean(text) != path.Clean(raw) }
+	if slices.ContainsFunc(texts, hasParent) && slices.ContainsFunc(texts, rewritten) {
+		return nil, opaqueParent
+	}
+	return texts, ""
+}
+
+// isPlain reports whether a path has nothing that any reader rewrites, as most have.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; !isWord(rune(b)) && strings.IndexByte("/-.", b) < 0 {
+			return false
+		}
+	}
+	return !endsInDot(text)
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// hasParent reports whether a path has a .. segment.
+func hasParent(text string) bool {
+	if !strings.Contains(text, "..") {
+		return false
+	}
+	for seg := range strings.SplitSeq(text, "/") {
+		if seg == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// clean resolves the dot segments, which may bring a ~ or a quote to the front.
+func clean(text string) []string {
+	if scheme, _, _ := cutPathScheme(text); scheme == "file" {
+		return nil // its slashes say where the host is
+	}
+	return []string{path.Clean(text)}
+}
+
+// unwrap takes off the spaces and quotes around a path: servers strip what they
+// take for a slip of the model.
+func unwrap(text string) []string {
+	inner := strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`", r) })
+	if inner == text {
+		return nil
+	}
+	return []string{inner}
+}
+
+// dotsAndSpaces are what Windows takes off the end of a segment.
+const dotsAndSpaces = ". "
+
+// stripDots takes the trailing dots and spaces off every segment.
+func stripDots(text string) []string {
+	if !endsInDot(text) {
+		return nil
+	}
+	segs := strings.Split(text, "/")
+	for i, seg := range segs {
+		if seg != "." && seg != ".." {
+			segs[i] = strings.TrimRight(seg, dotsAndSpaces)
+		}
+	}
+	if made := strings.Join(segs, "/"); made != text {
+		return []string{made}
+	}
+	return nil
+}
+
+// endsInDot reports whether some segment ends in a dot or a space.
+func endsInDot(text string) bool {
+	for i := range len(text) {
+		if strings.IndexByte(dotsAndSpaces, text[i]) >= 0 && (i+1 == len(text) || text[i+1] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// hasDotsSegment reports whether a segment has nothing but dots and spaces, and
+// is neither "." nor "..": the parent to some, the grandparent to others.
+func hasDotsSegment(text string) bool {
+	if !endsInDot(text) {
+		return false
+	}
+	for seg := range strings.SplitSeq(text, "/") {
+		if seg != "" && seg != "." && seg != ".." && strings.Trim(seg, dotsAndSpaces) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// decodePercent resolves %2e and %u002e. An escape that is not one stays.
+func decodePercent(text string) []string {
+	if strings.IndexByte(text, '%') < 0 {
+		return nil
+	}
+	made := make([]byte, 0, len(text))
+	for rest := text; rest != ""; {
+		if b, ok := hexDigits(rest, "%", 2); ok {
+			made, rest = append(made, byte(b)), rest[len("%2e"):]
+		} else if r, ok := hexDigits(rest, "%u", 4); ok {
+			made, rest = utf8.AppendRune(made, rune(r)), rest[len("%u002e"):]
+		} else {
+			made, rest = append(made, rest[0]), rest[1:]
+		}
+	}
+	return []string{string(made)}
+}
+
+// hexDigits reads n hexadecimal digits after a prefix.
+func hexDigits(text, prefix string, n int) (uint64, bool) {
+	digits, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(digits) < n {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits[:n], 16, 32)
+	return v, err == nil
+}
+
+// turnBackslashes reads a backslash as a separator, and as the quote of what
+// follows it.
+func turnBackslashes(text string) []string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return nil
+	}
+	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, "")}
+}
+
+// lookalikes are the characters that NFKC, IDNA or a lax reader turns into ones
+// that mean something in a path. Those of letters are missing: they make another
+// name, never another place.
+var lookalikes = [...]struct{ ascii, of string }{
+	{".", "\u2024\u3002\ufe12\ufe52\uff61"},
+	{"..", "\u2025\ufe30"},
+	{"...", "\u2026\ufe19"},
+	{"/", "\u2044\u2215\u2571\u27cb\u29f8\u2f03\u3033"},
+	{`\`, "\u2216\u2572\u27cd\u29f5\u29f9\ufe68"},
+	{"~", "\u02dc\u2053\u223c\u301c"},
+	{":", "\u2236\ua789\ufe13\ufe55"},
+	{"*", "\u204e\u2217\ufe61"},
+	{"?", "\ufe16\ufe56"},
+	{"[", "\ufe47"}, {"]", "\ufe48"},
+	{"{", "\ufe37\ufe5b"}, {"}", "\ufe38\ufe5c"},
+	{"%", "\u066a\ufe6a"}, {"$", "\ufe69"},
+	{"a/c", "\u2100"}, {"a/s", "\u2101"}, {"c/o", "\u2105"}, {"c/u", "\u2106"},
+}
+
+// foldLookalikes writes look-alikes as what they look like, and leaves out what
+// nobody sees.
+func foldLookalikes(text string) []string {
+	if isASCII(text) {
+		return nil
+	}
+	var made strings.Builder
+	for _, r := range text {
+		made.WriteString(lookalike(r))
+	}
+	return []string{made.String()}
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func lookalike(r rune) string {
+	const fullwidth, fullwidthEnd, shift = '\uff01', '\uff5e', '\uff01' - '!'
+	switch {
+	case r < utf8.RuneSelf:
+	case r >= fullwidth && r <= fullwidthEnd:
+		return string(r - shift)
+	case unicode.IsSpace(r):
+		return " "
+	case unicode.Is(unicode.Cf, r):
+		return ""
+	default:
+		for _, l := range lookalikes {
+			if strings.ContainsRune(l.of, r) {
+				return l.ascii
+			}
+		}
+	}
+	return string(r)
+}
+
+// innermost returns where the first group of braces without another inside
+// begins and ends; start is negative when there is none.
+func innermost(text string) (start, end int) {
+	for done := 0; ; {
+		end = strings.IndexByte(text[done:], '}')
+		if end < 0 {
+			return -1, -1
+		}
+		if start = strings.LastIndexByte(text[done:done+end], '{'); start >= 0 {
+			return done + start, done + end
+		}
+		done += end + 1
+	}
+}
+
+// alternatives writes out one group of braces.
+func alternatives(text string) []string {
+	start, end := innermost(text)
+	if start < 0 {
+		return nil
+	}
+	list := strings.Split(text[start+1:end], ",")
+	for i, one := range list {
+		list[i] = text[:start] + one + text[end+1:]
+	}
+	return list
+}
+
+func hasManyAlternatives(text string) bool {
+	start, end := innermost(text)
+	return start >= 0 && strings.Count(text[start:end], ",") >= maxReadings
+}
+
+// isAlternation reports whether a text may stand for several in a way that
+// [alternatives] does not write out: {1..9}, (a|b), @(..).
+func isAlternation(text string) bool {
+	if start, end := innermost(text); start >= 0 {
+		from, to, ok := strings.Cut(text[start+1:end], "..")
+		if ok && from != "" && to != "" && !strings.Contains(from+to, ",") {
+			return true
+		}
+	}
+	_, after, ok := strings.Cut(text, "(")
+	return ok && (strings.Contains(after, "|") || strings.Contains(text, "(..)") || strings.Contains(text, "(../"))
+}
+
+// isVariable reports whether a shell or a library that expands variables would
+// find one: $HOME, ${HOME}, $(pwd), $1, %USERPROFILE%. An escape is none.
+func isVariable(text string) bool {
+	for {
+		i := strings.IndexAny(text, "$%")
+		if i < 0 || i+1 == len(text) {
+			return false
+		}
+		sign, rest := text[i], text[i+1:]
+		if sign == '$' && (isWord(rune(rest[0])) || strings.IndexByte("{(*#$@!?-", rest[0]) >= 0) {
+			return true
+		}
+		named := isLetter(rest[0]) || rest[0] == '_'
+		if _, escape := hexDigits(text[i:], "%", 2); sign == '%' && named && !escape &&
+			strings.HasPrefix(strings.TrimLeftFunc(rest, isWord), "%") {
+			return true
+		}
+		text = rest
+	}
+}
+
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
+
+// isWord reports whether a character may stand in a variable's name.
+func isWord(r rune) bool {
+	return r == '_' || r >= '0' && r <= '9' || r < utf8.RuneSelf && isLetter(byte(r))
+}
+
+func isDrive(text string) bool { return len(text) > 1 && isLetter(text[0]) && text[1] == ':' }
+
+func isUserHome(text string) bool { return len(text) > 1 && text[0] == '~' && text[1] != '/' }
+
+// cutPathScheme splits a text at the colon of a URI's scheme. The scheme comes in
+// lower case.
+func cutPathScheme(text string) (scheme, rest string, ok bool) {
+	scheme, rest, ok = strings.Cut(text, ":")
+	if !ok || scheme == "" || !isLetter(scheme[0]) {
+		return "", "", false
+	}
+	for i := range len(scheme) {
+		if b := scheme[i]; !isLetter(b) && (b < '0' || b > '9') && strings.IndexByte("+-.", b) < 0 {
+			return "", "", false
+		}
+	}
+	return strings.ToLower(scheme), rest, true
+}
+
+// isURL reports whether a text leads away from this machine's files, as far as
+// some reader knows: a URL with or without slashes, a file URI of another host.
+func isURL(text string) bool {
+	scheme, rest, ok := cutPathScheme(text)
+	switch {
+	case !ok:
+		return false
+	case scheme == "file":
+		host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+		return strings.HasPrefix(rest, "//") && host != "" && !strings.EqualFold(host, "localhost")
+	case slices.Contains([]string{"http", "https", "ws", "wss", "ftp", "data"}, scheme):
+		return true // read with any number of slashes, none included
+	}
+	return strings.HasPrefix(rest, "/") || strings.Contains(rest, ":/")
+}
+
+// filePaths returns the paths that a file URI may stand for. One without a slash
+// is relative to some readers and absolute to others; what follows ? or # is
+// part of the path to some.
+func filePaths(text string) []string {
+	scheme, place, ok := cutPathScheme(text)
+	if !ok || scheme != "file" {
+		return nil
+	}
+	if after, ok := strings.CutPrefix(place, "//"); ok {
+		host, _, _ := strings.Cut(after, "/")
+		place = after[len(host):]
+	}
+	beforeQuery, _, _ := strings.Cut(place, "?")
+	beforeFragment, _, _ := strings.Cut(place, "#")
+	var made []string
+	for _, p := range []string{place, beforeQuery, beforeFragment} {
+		made = append(made, p, "/"+strings.TrimPrefix(p, "/"))
+	}
+	return made
+}
+
+// wildcards are the characters that make a text a glob to those who expand it.
+const wildcards = "*?["
+
+// isExtended reports whether a glob excludes or uses operators beyond wildcards.
+func isExtended(glob string) bool {
+	if glob[0] == '!' {
+		return true
+	}
+	open := strings.IndexByte(glob, '(')
+	return open > 0 && strings.IndexByte("@+!?*", glob[open-1]) >= 0
+}
+
+// errGlob says that a glob's extent is not known.
+var errGlob = errors.New("the glob has an open class")
+
+// parseGlob reads a relative glob as a pattern that matches all it may match for
+// anyone. Characters that mean more to a pattern than to a path are quoted.
+func parseGlob(glob string) (*pattern.Pattern, error) {
+	segs := strings.Split(path.Clean(glob), "/")
+	for i, seg := range segs {
+		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
+		switch {
+		case first < 0:
+			segs[i] = quoteGlob(seg)
+		case last < first:
+			return nil, errGlob
+		case isPlainClass(seg[first+1 : last]):
+			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
+		default: // negated, nested, several: whatever it is, it stays in the segment
+			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
+		}
+	}
+	return pattern.Parse(strings.Join(segs, "/"), pattern.Slash)
+}
+
+// isPlainClass reports whether everyone reads a class as the same set.
+func isPlainClass(body string) bool {
+	return body != "" && strings.TrimFunc(body, isWord) == ""
+}
+
+func quoteGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "{", `\{`, "}", `\}`, "]", `\]`).Replace(text)
+}
+
+const (
+	// delimiters end one part of an argument that a program may take as a path.
+	delimiters = "=:@,<"
+	maxParts   = 256 // parts of one argument
+)
+
+// Argument reads a word of an argv, which no shell expands: every part of it
+// that the program could take as a path, literally. One that is too long for a
+// path is left out.
+func (v View) Argument(word string) []Path {
+	parts := argumentParts(word)
+	if len(parts) > maxParts {
+		return []Path{{raw: word, opaque: opaqueMany}}
+	}
+	var found []Path
+	for _, part := range parts {
+		if p := v.literal(part); p.opaque != "" || len(p.readings) > 0 {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// argumentParts returns the word and what it may hold: option values, values of
+// pairs, elements of lists. A web address is one part.
+func argumentParts(word string) []string {
+	parts := []string{word}
+	if scheme, rest, ok := cutPathScheme(word); ok && strings.HasPrefix(rest, "//") && (scheme == "http" || scheme == "https") {
+		return parts
+	}
+	for i := 1; i < len(word) && len(parts) <= maxParts; i++ {
+		if startsPart(word, i) {
+			parts = appendNew(parts, word[i:])
+		}
+	}
+	for _, part := range parts {
+		if end := strings.IndexAny(part, delimiters); end > 0 && len(parts) <= maxParts {
+			parts = appendNew(parts, part[:end])
+		}
+	}
+	return parts
+}
+
+// startsPart reports whether a program may begin to read a path at i: after a
+// delimiter, at a file URI, or in a cluster of short options, any of which may
+// take what follows as its value.
+func startsPart(word string, i int) bool {
+	const fileURI = "file:/"
+	switch {
+	case strings.IndexByte(delimiters, word[i-1]) >= 0:
+		return word[i-1] != ':' || !strings.HasPrefix(word[i:], "//")
+	case len(word) >= i+len(fileURI) && strings.EqualFold(word[i:i+len(fileURI)], fileURI):
+		return true
+	}
+	return i > 1 && word[0] == '-' && strings.TrimLeftFunc(word[1:i], isWord) == ""
+}
+
+// literal reads a word as the system would, and a file URI as the path it names.
+func (v View) literal(word string) Path {
+	r := pathReader{view: v, Path: Path{raw: word}}
+	scheme, place, _ := cutPathScheme(word)
+	switch {
+	case strings.IndexByte(word, 0) >= 0:
+		r.opaque = opaqueEncoding
+	case isUserHome(word):
+		r.opaque = opaqueUser
+	case isTooLong(word) && (hasParent(word) || strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~")):
+		r.opaque = opaqueMany
+	case isTooLong(word):
+	case scheme == "file" && isURL(word):
+		r.opaque = opaqueURL
+	case scheme == "file" && place != "" && place[0] != ' ':
+		for _, uri := range append(decodePercent(word), word) {
+			for _, text := range append(filePaths(uri), uri) {
+				r.each(text, func(place string) { r.add(place, false) })
+			}
+		}
+	default:
+		r.each(word, func(place string) { r.add(place, false) })
+	}
+	return r.Path
+}
+
+// isTooLong reports whether the system would refuse a text as a path, also when
+// a program cleans it first.
+func isTooLong(text string) bool {
+	text = path.Clean(text)
+	return len(text) > maxPath || longestSegment(text) > maxSegment
+}

@@ -1,0 +1,237 @@
+package capability
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Requirement is a verb and the concrete thing that one call needs it for, with
+// every way the thing may be read. It is immutable.
+type Requirement struct {
+	verb    Verb
+	path    Path      // fs: what is touched; proc: the working directory
+	target  Target    // net
+	argv    []string  // proc.exec
+	joined  string    // argv as patterns see it
+	touches []Path    // proc.exec: the words a program could take as paths
+	words   []string  // keyed verbs: one word for each dimension, in catalogue order
+	args    []argWord // tool.invoke
+	opaque  string    // why no grant can cover it, "" when one can
+}
+
+// argWord is one argument of a tool that a grant may limit.
+type argWord struct{ name, value string }
+
+// Verb returns the verb that is needed.
+func (r *Requirement) Verb() Verb { return r.verb }
+
+// Opaque says why no grant can cover the requirement, "" when one could.
+func (r *Requirement) Opaque() string {
+	entry, _ := Lookup(r.verb)
+	switch {
+	case r.opaque != "":
+		return r.opaque
+	case entry.shape() == shapeHost:
+		return r.target.Opaque()
+	case entry.shape() == shapeWords:
+		return ""
+	}
+	for _, p := range r.touches {
+		if p.Opaque() != "" {
+			return p.Opaque()
+		}
+	}
+	return r.path.Opaque()
+}
+
+// arg returns the value of an argument that a grant limits.
+func (r *Requirement) arg(name string) (string, bool) {
+	for _, a := range r.args {
+		if a.name == name {
+			return a.value, true
+		}
+	}
+	return "", false
+}
+
+// File is the requirement that an fs verb touches a path.
+func File(v Verb, p Path) *Requirement { return &Requirement{verb: v, path: p} }
+
+// Net is the requirement that a net verb reaches a target.
+func Net(v Verb, t Target) *Requirement { return &Requirement{verb: v, target: t} }
+
+// Exec is the requirement to run a program with its arguments in a directory.
+// An error is always a [*Malformed].
+func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
+	joined, err := parseArgv(argv)
+	if err != nil {
+		return nil, err
+	}
+	r := &Requirement{verb: "proc.exec", path: cwd, argv: argv, joined: joined}
+	for _, dir := range cwd.readings {
+		v.Cwd = dir
+		for _, word := range argv[1:] {
+			r.touches = append(r.touches, v.Argument(word)...)
+		}
+	}
+	return r, nil
+}
+
+// Shell is the requirement to run a command line in a directory under a verb:
+// proc.eval runs anything, proc.exec only plain words, which need no shell.
+func Shell(verb Verb, v View, cwd Path, line string) (*Requirement, error) {
+	argv, plain, err := plainWords(line)
+	switch {
+	case verb == "proc.eval":
+		if strings.TrimSpace(line) == "" || strings.ContainsRune(line, 0) {
+			return nil, &Malformed{Text: "is no command line"}
+		}
+		return &Requirement{verb: verb, path: cwd}, nil
+	case err != nil:
+		return nil, err
+	case !plain:
+		return &Requirement{verb: verb, path: cwd, opaque: "the command line needs a shell, which is proc.eval"}, nil
+	}
+	return Exec(v, cwd, argv)
+}
+
+// Beyond is a requirement that no grant covers, for what a call asks for and no
+// scope can express, such as setting the environment of a program. The reason
+// finishes no sentence; it is one.
+func Beyond(v Verb, reason string) *Requirement { return &Requirement{verb: v, opaque: reason} }
+
+// Word is one dimension of a keyed requirement, or an argument of a tool when
+// its Dim is "args.<name>".
+type Word struct{ Dim, Value string }
+
+// Keyed is the requirement of a verb on words: a tool name, a memory key, an
+// agent's id. A dimension that is not given is open: only a grant without a
+// limit on it covers the requirement. Records of class agent are agents, so that
+// changing them needs the agent verb. An error is always a [*Malformed].
+func Keyed(v Verb, words ...Word) (*Requirement, error) {
+	e, ok := Lookup(v)
+	if !ok || e.shape() != shapeWords {
+		return nil, &Malformed{Text: fmt.Sprintf("is for %s, which takes no words", v)}
+	}
+	if v.Resource() == "records" && v != "records.read" {
+		if id, class := find(words, "path"), find(words, "class"); class == "" && id == "" {
+			return Beyond(v, "the call names neither the class nor the path of the record"), nil
+		} else if strings.EqualFold(class, "agent") || strings.HasPrefix(id, agentPrefix) {
+			return agentInstead(v, id)
+		}
+	}
+	r := &Requirement{verb: v}
+	if strings.HasPrefix(string(v), searchPrefix) && len(words) == 0 {
+		return r, nil
+	}
+	dims := e.dims()
+	for _, dim := range dims {
+		if dim == argsDim {
+			continue
+		}
+		word, err := e.canonical(dim, find(words, dim))
+		if err != nil {
+			return nil, err
+		}
+		r.words = append(r.words, word)
+	}
+	for _, w := range words {
+		if name, ok := strings.CutPrefix(w.Dim, argsDim+"."); ok && slices.Contains(dims, argsDim) {
+			r.args = append(r.args, argWord{name, w.Value})
+		} else if !slices.Contains(dims, w.Dim) && !isRecordWord(v, w.Dim) {
+			return nil, &Malformed{Text: fmt.Sprintf("is the %s of %s, which has none", w.Dim, v)}
+		}
+	}
+	return r, nil
+}
+
+// searchPrefix begins the verbs that may name nothing: what they show is filtered.
+const searchPrefix = "rye.search."
+
+// isRecordWord reports whether a word says which record is meant, to a verb that
+// has no scope for it.
+func isRecordWord(v Verb, dim string) bool {
+	return v.Resource() == "records" && (dim == "class" || dim == "path")
+}
+
+// agentInstead is the requirement to do to an agent what was asked for its record.
+func agentInstead(v Verb, id string) (*Requirement, error) {
+	verb := Verb("agent" + strings.TrimPrefix(string(v), "records"))
+	if id == "" {
+		return Keyed(verb)
+	}
+	return Keyed(verb, Word{"id", id})
+}
+
+func find(words []Word, dim string) string {
+	i := slices.IndexFunc(words, func(w Word) bool { return w.Dim == dim })
+	if i < 0 {
+		return ""
+	}
+	return words[i].Value
+}
+
+// canonical checks a word by the type of the keys that limit its dimension.
+func (e Entry) canonical(dim, word string) (string, error) {
+	const maxWord = 4096
+	k := e.Keys[slices.IndexFunc(e.Keys, func(k Key) bool { return k.Dim == dim })]
+	switch {
+	case word == "" && k.Type == DottedKey && !strings.HasPrefix(string(e.Verb), searchPrefix):
+		return "", &Malformed{Text: "names no item"}
+	case word == "":
+		return "", nil
+	case len(word) > maxWord || !utf8.ValidString(word) || strings.ContainsFunc(word, isControl):
+		return "", &Malformed{Text: fmt.Sprintf("is over %d bytes or holds control characters", maxWord)}
+	}
+	switch k.Type {
+	case IDKey:
+		if word == SelfLog && e.bare == bareSelf {
+			return word, nil
+		}
+		if id := AgentID(word); id != "" {
+			return id, nil
+		}
+		return "", &Malformed{Text: "is no agent id"}
+	case RecordKey:
+		if hasDotSegment(word) {
+			return "", &Malformed{Text: "is no canonical record path"}
+		}
+	case DottedKey:
+		return dotted(word)
+	}
+	return word, nil
+}
+
+// dotted writes a Rye item id with dots. An id whose segments hold dots already
+// would read like another id, so that it is refused.
+func dotted(id string) (string, error) {
+	for seg := range strings.SplitSeq(id, "/") {
+		if seg == "" || strings.ContainsFunc(seg, func(r rune) bool { return isNotRye(r) || strings.ContainsRune(".*?", r) }) {
+			return "", &Malformed{Text: "is no canonical item id"}
+		}
+	}
+	return strings.ReplaceAll(id, "/", "."), nil
+}
+
+// Object writes what the requirement touches, as the caller wrote it.
+func (r *Requirement) Object() string {
+	switch entry, _ := Lookup(r.verb); entry.shape() {
+	case shapePath:
+		return r.path.String()
+	case shapeHost:
+		return r.target.String()
+	case shapeProgram:
+		return strings.Join(r.argv, " ")
+	}
+	return strings.Join(r.words, " ")
+}
+
+// String writes the requirement for people: its verb and what it touches.
+func (r *Requirement) String() string {
+	if object := r.Object(); object != "" {
+		return string(r.verb) + " " + object
+	}
+	return string(r.verb)
+}

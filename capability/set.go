@@ -1,0 +1,165 @@
+package capability
+
+import (
+	"iter"
+	"slices"
+
+	"capgate/capability/pattern"
+)
+
+// Set is everything an agent holds: its grants, expanded, clamped, compiled.
+// It is immutable; the nil Set holds nothing.
+type Set struct {
+	grants []Grant
+	tables map[Verb]*table
+}
+
+// table is the index of one verb's grants.
+type table struct {
+	shape shape
+	held  []*Grant // also the inert ones
+	paths pathTable
+	hosts hostTable
+	procs procTable
+	keyed keyedTable
+}
+
+// Options says what a list of grants is read against. Its zero value is the
+// Egghead dialect without any sandbox root.
+type Options struct {
+	Dialect Dialect
+	Config  Root // the configuration's sandbox root, if any
+	Agent   Root // the record's, within Config
+	View    View // how in: is read: Home for ~, FS for links
+}
+
+// outer returns the root that a grant without its own inherits.
+func (o Options) outer() Root {
+	if o.Agent.IsZero() {
+		return o.Config
+	}
+	return o.Agent
+}
+
+// Compile reads a list of grants into a set. It never fails: a grant that means
+// nothing as written is kept, inert, and a finding says so.
+func Compile(specs []Spec, opts Options) (*Set, []Finding) {
+	c := compiler{opts: opts, seen: map[string]bool{}}
+	for _, s := range specs {
+		c.add(s)
+	}
+	s := &Set{grants: c.grants, tables: map[Verb]*table{}}
+	for i := range s.grants {
+		s.grants[i].n = int32(i)
+		s.index(&s.grants[i])
+	}
+	return s, c.findings
+}
+
+func (s *Set) index(g *Grant) {
+	for _, v := range append([]Verb{g.entry.Verb}, implied(g.entry.Verb)...) {
+		t := s.tables[v]
+		if t == nil {
+			t = &table{shape: g.entry.shape()}
+			s.tables[v] = t
+		}
+		t.held = append(t.held, g)
+		if g.inert == "" {
+			t.add(g)
+		}
+	}
+}
+
+func (t *table) add(g *Grant) {
+	switch t.shape {
+	case shapePath:
+		g.eachPath(
+			func(dir string) { t.paths.subtree(dir, g.n) },
+			func(p *pattern.Pattern) { t.paths.glob(p, g.n) },
+		)
+	case shapeHost:
+		for _, h := range g.hosts {
+			t.hosts.add(h, g.n)
+		}
+	case shapeProgram:
+		t.procs.add(g)
+	default:
+		t.keyed.add(g)
+	}
+}
+
+// eachPath visits what an fs grant allows, below each place its root is known by.
+func (g *Grant) eachPath(subtree func(dir string), glob func(p *pattern.Pattern)) {
+	for _, dir := range g.root.dirs() {
+		if g.any {
+			subtree(dir)
+		}
+		for _, e := range g.paths {
+			switch {
+			case e.glob != nil:
+				glob(pattern.Under(dir, e.glob))
+			case e.dir == ".":
+				subtree(dir)
+			case dir == "/":
+				subtree("/" + e.dir)
+			default:
+				subtree(dir + "/" + e.dir)
+			}
+		}
+	}
+}
+
+// All visits the grants of the set, inert ones included, in the order written.
+func (s *Set) All() iter.Seq[*Grant] {
+	return func(yield func(*Grant) bool) {
+		if s == nil {
+			return
+		}
+		for i := range s.grants {
+			if !yield(&s.grants[i]) {
+				return
+			}
+		}
+	}
+}
+
+// ByRisk returns the grants of the set, riskiest last, as the catalogue is sorted.
+func (s *Set) ByRisk() []*Grant {
+	list := slices.Collect(s.All())
+	slices.SortStableFunc(list, func(a, b *Grant) int { return int(a.Risk()) - int(b.Risk()) })
+	return list
+}
+
+// Holds reports whether the set has any grant of the verb, even an inert one.
+func (s *Set) Holds(v Verb) bool { return s != nil && s.tables[v] != nil }
+
+// Decide says whether the set covers a requirement. It never fails: what cannot
+// be read is denied.
+func (s *Set) Decide(r *Requirement) Decision {
+	if s == nil || s.tables[r.verb] == nil {
+		return Decision{Code: CapabilityAbsent, need: r}
+	}
+	if g := s.tables[r.verb].find(s, r); g != nil && r.opaque == "" {
+		return Decision{Effect: Allow, need: r, grant: g}
+	}
+	return Decision{Code: ScopeViolation, need: r, held: s.tables[r.verb].held}
+}
+
+func (t *table) find(s *Set, r *Requirement) *Grant {
+	var n int32
+	var ok bool
+	switch t.shape {
+	case shapePath:
+		n, ok = t.paths.covers(r.path)
+	case shapeHost:
+		n, ok = t.hosts.find(r.target)
+	case shapeProgram:
+		n, ok = t.procs.find(r)
+	default:
+		return t.keyed.find(r)
+	}
+	if !ok {
+		return nil
+	}
+	return &s.grants[n]
+}

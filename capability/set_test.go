@@ -1,0 +1,376 @@
+package capability_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/capability"
+)
+
+// compile reads grants in compact form, with everything below /w.
+func compile(t testing.TB, texts ...string) *capability.Set {
+	t.Helper()
+	var specs []capability.Spec
+	for _, text := range texts {
+		s, err := capability.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs = append(specs, s)
+	}
+	set, _ := capability.Compile(specs, capability.Options{Config: capability.Root{Dir: "/w", Real: "/w"}})
+	return set
+}
+
+var view = capability.View{Cwd: "/w", Home: "/home/u"}
+
+func need(t testing.TB, text string) *capability.Requirement {
+	t.Helper()
+	r, err := capability.ParseRequirement(text, view)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return r
+}
+
+// TestZeroDenies: what is left out denies.
+func TestZeroDenies(t *testing.T) {
+	r := need(t, "records.read")
+	var set *capability.Set
+	for name, d := range map[string]capability.Decision{
+		"zero decision": {},
+		"nil set":       set.Decide(r),
+		"empty set":     compile(t).Decide(r),
+		"empty chain":   capability.Chain{}.Decide(r),
+		"nil link":      capability.Chain{{}}.Decide(r),
+		"denial":        capability.Denial(capability.InvalidConfig, r),
+	} {
+		if d.Allowed() || d.Effect.String() != "deny" {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+	if set.Holds("records.read") || len(slices.Collect(set.All())) > 0 || (capability.Chain{}).Holds("records.read") {
+		t.Error("nothing holds something")
+	}
+}
+
+// TestChain: every link must agree, and a child never sees beyond its own (R-RYE-12, R-SEC-02).
+func TestChain(t *testing.T) {
+	child := compile(t, "net.get{hosts=[*]}", "fs.read{paths=[docs]}", "records.read")
+	parent := compile(t, "net.get{hosts=[*.github.com]}", "records.read")
+	chain := capability.Chain{{Set: child}, {Name: "parent agents/lead", Set: parent}}
+	for _, c := range []struct{ text, want string }{
+		{"net.get{url=https://api.github.com/}", "allow"},
+		{"net.get{url=https://example.org/}", "deny scope_violation"},
+		{"fs.read{path=docs/a}", "deny scope_violation"},
+		{"net.post{url=https://api.github.com/}", "deny capability_absent"},
+		{"records.read", "allow"},
+	} {
+		d := chain.Decide(need(t, c.text))
+		got := strings.TrimSpace(d.Effect.String() + " " + string(d.Code))
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
+		}
+		if strings.Contains(d.String(), "lead") || strings.Contains(d.String(), "*.github.com") {
+			t.Errorf("%s: the denial speaks of another agent: %s", c.text, d)
+		}
+	}
+	if d := chain.Decide(need(t, "net.get{url=https://example.org/}")); d.Link() != "parent agents/lead" {
+		t.Errorf("link %q", d.Link())
+	}
+	if !chain.Holds("net.get") || chain.Holds("net.post") {
+		t.Error("Holds")
+	}
+}
+
+// TestDecisionText: a denial names the verb, what was asked for, and what is
+// held for that verb, and nothing else (R-EGG-33).
+func TestDecisionText(t *testing.T) {
+	set := compile(t, "fs.read{paths=[docs]}", "fs.read{in=/elsewhere}", "net.get", "records.read", "tool.invoke:x")
+	for _, c := range []struct{ text, want string }{
+		{"fs.read{path=docs/a}", "allowed by fs.read{in=/w,paths=[docs]}"},
+		{"fs.read{path=/etc/passwd}", "scope_violation: this needs fs.read /etc/passwd, which is outside what is held (held for fs.read: fs.read{in=/w,paths=[docs]})"},
+		{"fs.write{path=a}", "capability_absent: this needs fs.write a, and no grant of fs.write is held"},
+		{"net.get{url=https://github.com/x}", "scope_violation: this needs net.get github.com:443, which is outside what is held (held for net.get: nothing that is in effect)"},
+		{"net.get{url=https://u:secret@github.com/}", "scope_violation: this needs net.get (the URL carries a user name), which no grant can cover: the URL carries a user name (held for net.get: nothing that is in effect)"},
+		{"tool.invoke{tool=y}", "scope_violation: this needs tool.invoke y, which is outside what is held (held for tool.invoke: tool.invoke{tools=[x]})"},
+	} {
+		if got := set.Decide(need(t, c.text)).String(); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+	d := set.Decide(need(t, "fs.read{path=/etc/passwd}"))
+	if err := error(&capability.Denied{Decision: d}); err.Error() != d.String() {
+		t.Error(err)
+	}
+	if got := capability.Denial(capability.UnknownTool, nil).String(); got != "unknown_tool" {
+		t.Error(got)
+	}
+}
+
+// TestNearest: the grant that a denial points to is the one that comes closest,
+// and one in effect before one that is inert.
+func TestNearest(t *testing.T) {
+	set := compile(t, "net.get", "net.get{hosts=[*.github.com]}", "net.get{hosts=[api.example.org]}", "fs.delete")
+	for text, want := range map[string]string{
+		"net.get{url=https://github.community/}": "net.get{hosts=[*.github.com]}",
+		"net.get{url=https://example.org/}":      "net.get{hosts=[api.example.org]}",
+		"fs.delete{path=x}":                      "fs.delete",
+	} {
+		if g := set.Decide(need(t, text)).Nearest(); g == nil || g.String() != want {
+			t.Errorf("%s: got %v, want %s", text, g, want)
+		}
+	}
+	if g := set.Decide(need(t, "fs.read{path=x}")).Nearest(); g != nil {
+		t.Errorf("nearest to nothing: %s", g)
+	}
+}
+
+// TestSmallest: the edit that is proposed allows what was asked for, and says no
+// more than that.
+func TestSmallest(t *testing.T) {
+	root := capability.Root{Dir: "/w", Real: "/w"}
+	for _, c := range []struct {
+		text string
+		root capability.Root
+		want string
+	}{
+		{"fs.read{path=docs/a.md}", root, "fs.read{paths=[docs/a.md]}"},
+		{"fs.read{path=.}", root, "fs.read{in=/w}"},
+		{"fs.read{tree=docs}", root, "fs.read{paths=[docs]}"},
+		{"fs.read{path=/etc/passwd}", root, "fs.read{in=/etc,paths=[passwd]}"},
+		{"fs.read{path=/etc/passwd}", capability.Root{}, "fs.read{in=/etc,paths=[passwd]}"},
+		{"fs.read{path=/etc}", root, "fs.read{in=/,paths=[etc]}"},
+		{"fs.read{path=/}", root, "fs.read{in=/}"},
+		{"fs.read{tree=/srv/x}", root, "fs.read{in=/srv/x}"},
+		{"net.get{url=https://api.github.com/x}", root, "net.get{hosts=[api.github.com]}"},
+		{"net.get{url=https://api.github.com:8443/x}", root, "net.get{hosts=[api.github.com:8443]}"},
+		{"net.connect{host=db.example.com:443}", root, "net.connect{hosts=[db.example.com:443]}"},
+		{"proc.exec{argv=[git,status]}", root, "proc.exec{cmds=[git]}"},
+		{"proc.exec{argv=[git,status],cwd=/srv}", root, "proc.exec{in=/srv,cmds=[git]}"},
+		{"proc.exec{argv=[sh,x.sh]}", root, "proc.exec{patterns=[sh x.sh]}"},
+		{"proc.exec{argv=[sh,\"a b\"]}", root, ""},
+		{"proc.exec{command=\"git log | sh\"}", root, ""},
+		{"proc.eval{command=\"git log | sh\"}", root, "proc.eval{in=/w}"},
+		{"proc.eval{command=ls,cwd=/srv}", root, "proc.eval{in=/srv}"},
+		{"tool.invoke{tool=github.issue,args={owner=acme}}", root, "tool.invoke{tools=[github.issue]}"},
+		{"memory.read{key=a*b}", root, `memory.read{keys=["a\\*b"]}`},
+		{"agent.grant{id=scout}", root, "agent.grant{id=[agents/scout]}"},
+		{"records.read", root, "records.read"},
+		{"records.update{class=inbox}", root, "records.update{classes=[inbox]}"},
+		{"net.get{url=ftp://github.com/}", root, ""},
+	} {
+		r := need(t, c.text)
+		spec, ok := r.Smallest(c.root)
+		if got := spec.String(); ok != (c.want != "") || ok && got != c.want {
+			t.Errorf("%s: got %s %v, want %s", c.text, got, ok, c.want)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		set, findings := capability.Compile([]capability.Spec{spec}, capability.Options{Agent: c.root})
+		if inside := strings.Contains(c.text, "=/etc") || strings.Contains(c.text, "=/srv") || strings.Contains(c.text, "=/}"); inside && !c.root.IsZero() {
+			continue // the root clamps it, which the caller finds by trying
+		}
+		if d := set.Decide(r); !d.Allowed() || len(findings) > 0 {
+			t.Errorf("%s: %s does not allow it: %s %v", c.text, spec, d, findings)
+		}
+	}
+}
+
+// TestFence: the gateway's own files are out of reach, whatever is granted (R-SEC-09).
+func TestFence(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/.capgate", Real: "/real/state"}, capability.Root{Dir: "/w/capgate.yml", Real: "/w/capgate.yml"})
+	for text, want := range map[string]bool{
+		"fs.read{path=.capgate/events}":            true,
+		"fs.read{path=capgate.yml}":                true,
+		"fs.read{path=/real/state/x}":              true,
+		"fs.write{path=capgate.yml}":               true,
+		"fs.read{tree=.}":                          true,
+		"fs.read{tree=docs}":                       false,
+		"fs.read{glob=docs/**}":                    false,
+		"fs.read{glob=**/events}":                  true,
+		"fs.read{path=.}":                          false,
+		"fs.read{path=capgate.yml.bak}":            false,
+		"fs.delete{path=.}":                        true,
+		"fs.write{path=/}":                         true,
+		"fs.delete{path=docs}":                     false,
+		"proc.exec{argv=[cat,.capgate/tokens]}":    true,
+		"proc.exec{argv=[cat,docs/a]}":             false,
+		"proc.eval{command=ls,cwd=.capgate}":       true,
+		"proc.eval{command=ls}":                    false,
+		"net.get{url=https://github.com/.capgate}": false,
+		"records.read":                             false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestParseRequirementRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"fs.reed{path=x}", "did you mean fs.read?"},
+		{"frobnicate.everything", "is no verb"},
+		{"fs.read", "names one of path, tree, glob"},
+		{"fs.read{path=a,tree=b}", "names one of"},
+		{"fs.read{paths=[a]}", "does not belong"},
+		{"fs.read{path=[a,b]}", "names one thing"},
+		{"net.get{hosts=[a]}", "does not belong"},
+		{"net.get", "names one of url, host"},
+		{"net.get{url=}", "a value is missing"},
+		{"net.get{url=\"\"}", "is empty"},
+		{"net.get{host=\"a\u0085\"}", "control characters"},
+		{"proc.exec{cwd=/}", "names one of argv, command"},
+		{"proc.exec{argv=[]}", "the value"},
+		{"proc.exec{argv=[a],cwd=\"\"}", "the value"},
+		{"proc.exec{command=\"\"}", "the value"},
+		{"proc.eval{command=\" \"}", "is no command line"},
+		{"tool.invoke{tool=a,args={o=[a,b]}}", "takes one value"},
+		{"tool.invoke{name=a}", "does not belong"},
+		{"agent.grant{id=../x}", "is no agent id"},
+		{"agent.grant{id=self}", "is no agent id"},
+		{"records.update{path=a/../b,class=x}", "no canonical record path"},
+		{"memory.read{key=" + strings.Repeat("a", 5000) + "}", "4096 bytes"},
+	} {
+		_, err := capability.ParseRequirement(c.text, view)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.60s: got %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// TestKeyedMisuse: a mapping that asks for words where there are none is told.
+func TestKeyedMisuse(t *testing.T) {
+	for _, c := range []struct {
+		verb  capability.Verb
+		words []capability.Word
+	}{
+		{"net.get", nil},
+		{"no.verb", nil},
+		{"memory.read", []capability.Word{{Dim: "name", Value: "x"}}},
+		{"memory.read", []capability.Word{{Dim: "args.x", Value: "x"}}},
+		{"rye.execute.tool", nil},
+	} {
+		_, err := capability.Keyed(c.verb, c.words...)
+		if _, ok := errors.AsType[*capability.Malformed](err); !ok {
+			t.Errorf("%s %v: %v", c.verb, c.words, err)
+		}
+	}
+}
+
+func TestBeyond(t *testing.T) {
+	set := compile(t, "proc.exec{in=/w}")
+	r := capability.Beyond("proc.exec", "the call sets environment variables")
+	if d := set.Decide(r); d.Allowed() || d.Code != capability.ScopeViolation || r.Opaque() == "" || r.String() != "proc.exec" {
+		t.Errorf("%s", d)
+	}
+}
+
+// TestCatalogue: one table, and what everything else reads from it (R-EGG-06).
+func TestCatalogue(t *testing.T) {
+	var got []string
+	for _, e := range capability.Catalogue() {
+		if strings.HasPrefix(string(e.Verb), "rye.") {
+			continue
+		}
+		var keys []string
+		for _, k := range e.Keys {
+			keys = append(keys, k.Name)
+		}
+		got = append(got, strings.TrimSpace(e.Risk.String()+" "+string(e.Verb)+" "+strings.Join(keys, ",")))
+		if e.Help == "" {
+			t.Errorf("%s has no help", e.Verb)
+		}
+	}
+	want := []string{
+		"low agent.discover", "low memory.read keys", "low obs.append", "low prompt.get names",
+		"low records.create classes", "low records.read",
+		"medium agent.update id,ids,paths", "medium fs.read in,paths", "medium memory.write keys", "medium net.get hosts",
+		"medium obs.query agents", "medium records.update classes,paths", "medium resource.read uris", "medium tool.invoke tools,args",
+		"high agent.create id", "high agent.delete id,ids", "high agent.grant id", "high fs.delete in,paths", "high fs.write in,paths",
+		"high net.connect hosts", "high net.delete hosts", "high net.post hosts", "high net.put hosts",
+		"high proc.eval in", "high proc.exec in,cmds,patterns", "high records.delete classes", "high sandbox.exec", "high secret.use names",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("catalogue (-want +got):\n%s", diff)
+	}
+	for verb, want := range map[capability.Verb]bool{"provider.web_search": true, "provider.": false, "provider.Web": false, capability.Verb("provider." + strings.Repeat("a", 65)): false} {
+		if e, ok := capability.Lookup(verb); ok != want || ok && (e.Risk != capability.High || e.Verb != verb) {
+			t.Errorf("%s: %v", verb, ok)
+		}
+	}
+	if fs, _ := capability.Lookup("fs.read"); !fs.External() || fs.Bare() {
+		t.Error("fs.read")
+	}
+	if rec, _ := capability.Lookup("records.read"); rec.External() || !rec.Bare() {
+		t.Error("records.read")
+	}
+}
+
+// TestProviderVerbs: a provider tool that cannot be scoped is never a default,
+// and nothing else grants it (R-EGG-36).
+func TestProviderVerbs(t *testing.T) {
+	set := compile(t, "provider.web_search", "net.get{hosts=[*]}")
+	if d := set.Decide(need(t, "provider.web_search")); !d.Allowed() {
+		t.Error(d)
+	}
+	if d := set.Decide(need(t, "provider.code_execution")); d.Code != capability.CapabilityAbsent {
+		t.Error(d)
+	}
+}
+
+func TestGrantAccessors(t *testing.T) {
+	set := compile(t, "net.get{hosts=[a.com,b.com]}", "fs.read{paths=[x]}", "records.read", "records.read")
+	got := slices.Collect(set.All())
+	if len(got) != 3 {
+		t.Fatalf("%d grants", len(got))
+	}
+	if hosts := got[0].Hosts(); len(hosts) != 2 || got[0].Verb() != "net.get" || got[0].Risk() != capability.Medium {
+		t.Errorf("%v", got[0])
+	}
+	if got[1].Root().Dir != "/w" || got[1].Spec().Verb != "fs.read" {
+		t.Errorf("%v", got[1].Root())
+	}
+	for range set.All() { // an early stop
+		break
+	}
+	if by := set.ByRisk(); by[0].Verb() != "records.read" {
+		t.Errorf("%v first", by[0])
+	}
+}
+
+func TestFindingText(t *testing.T) {
+	f := capability.Finding{Code: "c", Severity: capability.Warning, Pos: capability.Pos{File: "f.md", Line: 3, Col: 2}, Text: "t", Hint: "h"}
+	if got := f.String(); got != "f.md:3:2: warning: t [c]; h" {
+		t.Error(got)
+	}
+	f = capability.Finding{Code: "c", Severity: capability.Error, Text: "t"}
+	if got := f.String(); got != "error: t [c]" {
+		t.Error(got)
+	}
+	if got := (capability.Pos{File: "f", Line: 3}).String(); got != "f:3" {
+		t.Error(got)
+	}
+	data, err := json.Marshal(struct {
+		S capability.Severity
+		R capability.Risk
+	}{capability.Note, capability.High})
+	if err != nil || string(data) != `{"S":"note","R":"high"}` {
+		t.Errorf("%s %v", data, err)
+	}
+	if len(capability.Codes()) != 21 || capability.Codes()[0] != capability.CapabilityAbsent {
+		t.Error("codes")
+	}
+	for d, want := range map[capability.Dialect]string{capability.Egghead: "egghead", capability.Scarab: "scarab", capability.Rye: "rye", capability.Ethos: "ethos"} {
+		if d.String() != want {
+			t.Error(d)
+		}
+	}
+}
