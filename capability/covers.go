@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"slices"
 	"strings"
 
 	"capgate/capability/pattern"
@@ -24,9 +25,8 @@ func (g Gap) String() string {
 // when a is inside s. It is exact for every pattern that can be written, and
 // where the work for that is capped the answer is a gap.
 //
-// Two limits keep a gap open that could be proved closed: an argv pattern with
-// wildcards is not held against programs that have option rules, and a host on
-// all ports not against 65535 single ports.
+// One limit keeps a gap open that could be proved closed: a host on all ports is
+// not held against 65535 single ports.
 func (s *Set) Covers(a *Set) []Gap {
 	var gaps []Gap
 	for g := range a.All() {
@@ -136,39 +136,42 @@ func (r Root) inside(outer Root) bool {
 	return true
 }
 
-// coversArgvs compares programs and argv patterns. A program with option rules
-// allows less than its pattern says, so that it stands against the same program,
-// or against a pattern without wildcards, which the rules can judge.
+// coversArgvs compares programs and argv patterns. By name and by wildcards a
+// program is granted its ordinary use, on either side, so that only a call which
+// is spelt out can be more than its pattern: that one needs to be spelt out again.
 func coversArgvs(held []*Grant, g *Grant) (string, bool) {
 	var rows []pattern.Row
-	named := map[string]bool{}
 	for _, b := range held {
 		for _, c := range b.cmds {
-			if named[c] = true; !ruled(c) {
-				rows = append(rows, pattern.Row{anyArgv(c)})
-			}
+			rows = append(rows, pattern.Row{anyArgv(c)})
 		}
 		for _, p := range b.argvs {
 			rows = append(rows, pattern.Row{p})
 		}
 	}
 	for _, c := range g.cmds {
-		if named[c] {
-			continue
-		}
 		if w, ok := coversArgv(rows, anyArgv(c)); !ok {
 			return w, false
 		}
 	}
 	for _, p := range g.argvs {
-		if words, literal := literalArgv(p); literal && named[words[0]] && violation(words) == "" {
-			continue
+		among := rows
+		if words, literal := literalArgv(p); literal && violation(words) != "" {
+			among = spelt(rows)
 		}
-		if w, ok := coversArgv(rows, p); !ok {
+		if w, ok := coversArgv(among, p); !ok {
 			return w, false
 		}
 	}
 	return "", true
+}
+
+// spelt keeps the patterns without wildcards.
+func spelt(rows []pattern.Row) []pattern.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(row pattern.Row) bool {
+		_, literal := row[0].Literal()
+		return !literal
+	})
 }
 
 func coversArgv(rows []pattern.Row, p *pattern.Pattern) (string, bool) {

@@ -32,6 +32,12 @@ type Decision struct {
 // cannot be read, an agent that is not there. The need may be nil.
 func Denial(code Code, need *Requirement) Decision { return Decision{Code: code, need: need} }
 
+// Narrowed returns the denial of what was allowed, because something that only
+// narrows does not let it through: a ceiling on tool names, an agent above.
+func (d Decision) Narrowed(link string) Decision {
+	return Decision{Code: ScopeViolation, need: d.need, link: link, held: d.held}
+}
+
 // Allowed reports whether the decision allows.
 func (d Decision) Allowed() bool { return d.Effect == Allow }
 
@@ -114,6 +120,7 @@ func (d Decision) String() string {
 // Denied is a denying decision as an error, for code that can only return one.
 type Denied struct{ Decision Decision }
 
+// Error writes the decision.
 func (e *Denied) Error() string { return e.Decision.String() }
 
 // Link is one set that a requirement must be in: the agent's own, an

@@ -200,3 +200,7 @@ type refusal struct{ code, text, hint string }
 func refuse(code, format string, a ...any) *refusal {
 	return &refusal{code: code, text: fmt.Sprintf(format, a...)}
 }
+
+// RunsProject reports whether a program runs the code of the project it is
+// called in, which only a sandbox can bound: make, go, npm and their like.
+func RunsProject(program string) bool { return runsProject(program) }

@@ -15,9 +15,9 @@ var (
 	lawURLs  = []string{"https://a.com/", "https://b.a.com/", "https://c.b.a.com/", "https://a.com:8443/", "https://x.com/", "http://8.8.8.8/", "http://8.8.4.4/", "http://10.1.2.3/", "http://10.2.2.3/", "http://[::1]/", "https://evil.example/"}
 	lawPaths = []string{"a", "b", "a/b", "*", "**", "a/*", "a/**", "**/b", "*.go", "{a,b}", "{a,b}/c", "[ab]", "a?", "a*b", "."}
 	lawFiles = []string{".", "a", "b", "c", "a/b", "a/b/c", "b/c", "x.go", "a/x.go", "ab", "aab", "a/a/b"}
-	lawArgvs = []string{"git status", "git *", "git **", "rg **", "rg -n *", "rg x", "make {a,b}", "git -c *", "git --x y"}
+	lawArgvs = []string{"git status", "git *", "git **", "rg **", "rg -n *", "rg x", "make {a,b}", "git -c x", "git --x y", "git -c x status"}
 	lawCmds  = []string{"git", "rg", "make", "ls"}
-	lawCalls = []string{"git,status", "git,log", "git,-c,x", "git", "rg,x", "rg,-n,x", "rg,--pre,x", "make,a", "make,c", "ls", "git,status,x"}
+	lawCalls = []string{"git,status", "git,log", "git,-c,x", "git,-c,x,status", "git", "rg,x", "rg,-n,x", "rg,--pre,x", "make,a", "make,c", "ls", "git,status,x"}
 	lawNames = []string{"*", "a.*", "a.b", "b.*", "{a,b}.c", "a?b", "**"}
 	lawTools = []string{"a.b", "a.c", "b.c", "b.x", "a-b", "c"}
 	lawArgs  = []string{"", ",args={o=[x]}", ",args={o=[x,y]}", ",args={o=[*]}", ",args={o=[x],p=[y]}", ",args={p=[*]}"}

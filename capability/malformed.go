@@ -9,4 +9,5 @@ type Malformed struct {
 	Text string
 }
 
+// Error writes the reason as a sentence.
 func (m *Malformed) Error() string { return "the value " + m.Text }

@@ -170,7 +170,7 @@ func (r *rule) words(args []string) string {
 	keeps := len(args) > 0 && slices.Contains(r.keeps, args[0])
 	for i, word := range args {
 		if o := r.read(word, i == 0); o.isOne() {
-			if why := r.option(o, keeps); why != "" {
+			if why := r.judgeOption(o, keeps); why != "" {
 				return why
 			}
 		}
@@ -184,8 +184,8 @@ func (r *rule) words(args []string) string {
 	return ""
 }
 
-// option says why an option is too much.
-func (r *rule) option(o option, keeps bool) string {
+// judgeOption says why an option is too much.
+func (r *rule) judgeOption(o option, keeps bool) string {
 	for e := range excesses {
 		if e == followsLinks && keeps {
 			continue

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -203,12 +204,12 @@ func (r *pathReader) physical(full string, visit func(place string)) {
 	if r.view.FS == nil {
 		return
 	}
-	real, err := r.view.FS.Real(full)
-	if err != nil || !strings.HasPrefix(real, "/") || path.Clean(real) != real {
+	target, err := r.view.FS.Real(full)
+	if err != nil || !strings.HasPrefix(target, "/") || path.Clean(target) != target {
 		r.opaque = opaqueLink
 		return
 	}
-	visit(real)
+	visit(target)
 }
 
 // absolute returns the places a text may mean, not cleaned; one is empty when
@@ -229,4 +230,48 @@ func below(base, text string) string {
 		return ""
 	}
 	return base + "/" + text
+}
+
+// wildcards are the characters that make a text a glob to those who expand it.
+const wildcards = "*?["
+
+// isExtended reports whether a glob excludes or uses operators beyond wildcards.
+func isExtended(glob string) bool {
+	if glob[0] == '!' {
+		return true
+	}
+	open := strings.IndexByte(glob, '(')
+	return open > 0 && strings.IndexByte("@+!?*", glob[open-1]) >= 0
+}
+
+// errGlob says that a glob's extent is not known.
+var errGlob = errors.New("the glob has an open class")
+
+// parseGlob reads a relative glob as a pattern that matches all it may match for
+// anyone. Characters that mean more to a pattern than to a path are quoted.
+func parseGlob(glob string) (*pattern.Pattern, error) {
+	segs := strings.Split(path.Clean(glob), "/")
+	for i, seg := range segs {
+		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
+		switch {
+		case first < 0:
+			segs[i] = quoteGlob(seg)
+		case last < first:
+			return nil, errGlob
+		case isPlainClass(seg[first+1 : last]):
+			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
+		default: // negated, nested, several: whatever it is, it stays in the segment
+			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
+		}
+	}
+	return pattern.Parse(strings.Join(segs, "/"), pattern.Slash)
+}
+
+// isPlainClass reports whether everyone reads a class as the same set.
+func isPlainClass(body string) bool {
+	return body != "" && strings.TrimFunc(body, isWord) == ""
+}
+
+func quoteGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "{", `\{`, "}", `\}`, "]", `\]`, "!", `\!`).Replace(text)
 }

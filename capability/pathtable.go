@@ -97,6 +97,9 @@ func (t *pathTable) covers(p Path) (n int32, ok bool) {
 // contains returns a grant that allows some of what a glob may match, if all of
 // it is allowed: by the subtree it begins in, or by globs together.
 func (t *pathTable) contains(g *pattern.Pattern) (n int32, ok bool) {
+	if g.String() == "" {
+		return 0, false // it matches nothing for being unreadable, which is no reason to allow it
+	}
 	var rows []pattern.Row
 	for dir := range ancestors(g.Dir()) {
 		node := t.at[dir]

@@ -63,20 +63,27 @@ func runPolicy(t *testing.T, a *txtar.Archive) {
 		if !compiled {
 			t.Fatalf("section %q stands before the grants", f.Name)
 		}
-		checkSection(t, f.Name, lines, set, findings, opts)
+		(&policyCase{set, findings, opts}).check(t, f.Name, lines)
 	}
 }
 
-func checkSection(t *testing.T, name string, lines []string, set *capability.Set, findings []capability.Finding, opts capability.Options) {
+// policyCase is what the grants of a case compile to.
+type policyCase struct {
+	set      *capability.Set
+	findings []capability.Finding
+	opts     capability.Options
+}
+
+func (c *policyCase) check(t *testing.T, name string, lines []string) {
 	t.Helper()
 	switch name {
 	case "set":
-		if diff := cmp.Diff(lines, describe(set)); diff != "" {
+		if diff := cmp.Diff(lines, describe(c.set)); diff != "" {
 			t.Errorf("set (-want +got):\n%s", diff)
 		}
 	case "findings":
 		var got []string
-		for _, f := range findings {
+		for _, f := range c.findings {
 			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s: %s; %s", f.Severity, f.Code, f.Text, f.Hint), "; "))
 		}
 		if diff := cmp.Diff(lines, got); diff != "" {
@@ -84,11 +91,11 @@ func checkSection(t *testing.T, name string, lines []string, set *capability.Set
 		}
 	case "decide":
 		for _, line := range lines {
-			checkDecision(t, line, set, opts)
+			checkDecision(t, line, c.set, c.opts)
 		}
 	case "covers":
 		for _, line := range lines {
-			checkCovers(t, line, set, opts)
+			checkCovers(t, line, c.set, c.opts)
 		}
 	default:
 		t.Fatalf("no section %q", name)

@@ -17,7 +17,9 @@ type procBucket struct {
 	root Root
 	any  int32 // the grant without a limit on programs, -1 if none
 	cmds map[string]int32
-	argv []argvEntry
+
+	argv  []argvEntry // patterns with wildcards
+	spelt []argvEntry // patterns that are one call, taken at its word
 }
 
 type argvEntry struct {
@@ -39,7 +41,11 @@ func (t *procTable) add(g *Grant) {
 		}
 	}
 	for _, p := range g.argvs {
-		b.argv = append(b.argv, argvEntry{p, g.n})
+		if _, literal := p.Literal(); literal {
+			b.spelt = append(b.spelt, argvEntry{p, g.n})
+		} else {
+			b.argv = append(b.argv, argvEntry{p, g.n})
+		}
 	}
 }
 
@@ -85,11 +91,24 @@ func (b *procBucket) find(r *Requirement) (int32, bool) {
 	if len(r.argv) == 0 {
 		return 0, false
 	}
-	if n, ok := b.cmds[r.argv[0]]; ok && violation(r.argv) == "" {
+	if n, ok := b.named(r); ok && r.excess == "" {
 		return n, true
 	}
-	for _, e := range b.argv {
-		if e.p.Match(r.joined) {
+	return match(b.spelt, r.joined)
+}
+
+// named finds a grant of the program by its name or by a pattern with wildcards.
+// Both mean its ordinary use.
+func (b *procBucket) named(r *Requirement) (int32, bool) {
+	if n, ok := b.cmds[r.argv[0]]; ok {
+		return n, true
+	}
+	return match(b.argv, r.joined)
+}
+
+func match(list []argvEntry, joined string) (int32, bool) {
+	for _, e := range list {
+		if e.p.Match(joined) {
 			return e.n, true
 		}
 	}

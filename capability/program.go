@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// list reads words with space between them.
 func list(words string) []string { return strings.Fields(words) }
 
 // programName is what a program is known by: its name without the directory, in
@@ -30,46 +31,52 @@ func needsPatterns(cmd string) bool {
 	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name))
 }
 
-// runsProject reports whether a program runs code of the project it works on:
-// whoever may write there decides what it does, and the sandbox of the operating
-// system is the only fence.
+// runsProject reports whether a program is there to run code of the project it
+// works on: whoever may write there decides what it does, and the sandbox of the
+// operating system is the only fence.
 func runsProject(cmd string) bool {
 	return slices.Contains(projectRunners, unversioned(programName(cmd)))
 }
 
-var interpreters = list("" +
-	// shells
-	"sh bash rbash dash zsh ksh mksh oksh yash fish csh tcsh ash posh elvish nu xonsh rc es pwsh powershell cmd command " +
-	"bash-static zsh-static busybox busybox-static busybox.static toybox " +
-	// what runs its arguments
-	"env xargs nohup nice ionice timeout stdbuf setsid setarch linux32 linux64 taskset chrt numactl flock time watch " +
-	"script unbuffer expect rlwrap setpriv capsh prlimit choom fakeroot proot firejail bwrap runuser su sudo sudoedit " +
-	"doas pkexec run0 gosu su-exec dbus-run-session dbus-launch chroot unshare nsenter ip strace ltrace perf gdb " +
-	"gdbserver lldb valgrind rr bpftrace ld.so ld-linux ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-musl " +
-	"ld-musl-x86_64.so.1 parallel entr inotifywait tmux screen dtach abduco start-stop-daemon systemd-run systemctl " +
-	"at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx " +
-	"pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch cpio ldd openssl xterm " +
-	// what runs them elsewhere
-	"ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker podman " +
-	"nerdctl ctr crictl kubectl helm oc lxc incus vagrant docker-compose podman-compose docker.io " +
-	// languages
-	"awk gawk mawk nawk original-awk sed gsed perl python pypy pythonw ipython jupyter ruby irb jruby node nodejs deno " +
-	"bun tsx ts-node php phpdbg lua luajit texlua tclsh wish rscript r julia octave scala groovy kotlin jshell java " +
-	"clojure clj bb erl elixir iex guile racket sbcl clisp ghci runghc runhaskell ocaml swipl osascript gnuplot m4 dc " +
-	"sqlite mysql mariadb psql mongo mongosh duckdb tex latex pdftex pdflatex xelatex lualatex gcc g++ cc c++ clang " +
-	"clang++ cpp ld convert magick mogrify yq " +
-	// editors and pagers, which have a command for a shell
-	"ed red ex vi vim view vimdiff rvim vim.basic vim.tiny vim.nox nvim nvi elvis emacs emacs-nox emacsclient nano pico " +
-	"rnano joe mg micro helix hx kak mc mcedit less lesspipe zless more most pg man info pinfo lynx elinks links w3m " +
-	"mutt mail mailx tig lazygit " +
-	// package managers and version control whose options and hooks run programs
-	"apt apt-get aptitude dpkg yum dnf rpm zypper apk pacman snap brew port gem hg svn jj bzr fossil p4 gh glab hub gpg")
+// interpreters are shells; programs that run their arguments, here or elsewhere;
+// languages and compilers; editors and pagers, which have a command for a shell;
+// package managers and version control whose options and hooks are programs.
+var interpreters = list(`
+	sh bash rbash dash zsh ksh mksh oksh yash fish csh tcsh ash posh elvish nu xonsh rc es pwsh powershell cmd
+	command bash-static zsh-static busybox busybox-static busybox.static toybox
 
-var projectRunners = list("" +
-	"make gmake bmake ninja cmake ctest meson scons bazel bazelisk buck gradle gradlew mvn mvnw ant sbt lein " +
-	"go npm pnpm yarn cargo uv poetry pdm hatch pip pipenv tox nox pytest rake bundle composer dotnet msbuild mix " +
-	"rebar stack cabal zig swift just task tsc jest vitest mocha eslint prettier webpack vite rollup turbo nx terraform " +
-	"tofu ansible-playbook pre-commit")
+	env xargs nohup nice ionice timeout stdbuf setsid setarch linux32 linux64 taskset chrt numactl flock time
+	watch script unbuffer expect rlwrap setpriv capsh prlimit choom fakeroot proot firejail bwrap runuser su sudo
+	sudoedit doas pkexec run0 gosu su-exec dbus-run-session dbus-launch chroot unshare nsenter ip strace ltrace
+	perf gdb gdbserver lldb valgrind rr bpftrace ld.so ld-linux ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-musl
+	ld-musl-x86_64.so.1 parallel entr inotifywait tmux screen dtach abduco start-stop-daemon systemd-run systemctl
+	at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx
+	pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch
+	cpio ldd openssl xterm
+
+	ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker
+	podman nerdctl ctr crictl kubectl helm oc lxc incus vagrant docker-compose podman-compose docker.io
+
+	awk gawk mawk nawk original-awk sed gsed perl python pypy pythonw ipython jupyter ruby irb jruby node nodejs
+	deno bun tsx ts-node php phpdbg lua luajit texlua tclsh wish rscript r julia octave scala groovy kotlin jshell
+	java clojure clj bb erl elixir iex guile racket sbcl clisp ghci runghc runhaskell ocaml swipl osascript
+	gnuplot m4 dc sqlite mysql mariadb psql mongo mongosh duckdb tex latex pdftex pdflatex xelatex lualatex gcc
+	g++ cc c++ clang clang++ cpp ld convert magick mogrify yq
+
+	ed red ex vi vim view vimdiff rvim vim.basic vim.tiny vim.nox nvim nvi elvis emacs emacs-nox emacsclient nano
+	pico rnano editor sensible-editor pager sensible-pager sensible-browser www-browser joe mg micro helix hx kak
+	mc mcedit less lesspipe zless more most pg man info pinfo lynx elinks links w3m mutt mail mailx tig lazygit
+
+	apt apt-get aptitude dpkg yum dnf rpm zypper apk pacman snap brew port gem hg svn jj bzr fossil p4 gh glab hub
+	gpg
+`)
+
+var projectRunners = list(`
+	make gmake bmake ninja cmake ctest meson scons bazel bazelisk buck gradle gradlew mvn mvnw ant sbt lein go npm
+	pnpm yarn cargo uv poetry pdm hatch pip pipenv tox nox pytest rake bundle composer dotnet msbuild mix rebar
+	stack cabal zig swift just task tsc jest vitest mocha eslint prettier webpack vite rollup turbo nx terraform
+	tofu ansible-playbook pre-commit
+`)
 
 // optionRules are the programs whose arguments are judged. What they write by
 // their name alone, as sort -o does, is for the paths among their arguments.
@@ -93,7 +100,7 @@ var optionRules = byName(
 	},
 	rule{
 		names:  list("rg"),
-		valued: "ABCEMTdefgjmrt",
+		valued: "efgrt",
 		denied: [excesses][]string{
 			runsPrograms: list("--pre --pre-glob --hostname-bin --search-zip -z"),
 			followsLinks: list("--follow -L"),
@@ -119,7 +126,7 @@ var optionRules = byName(
 	rule{
 		names:   list("tar gtar bsdtar"),
 		bundled: true,
-		valued:  "bCf",
+		valued:  "Cf",
 		whole:   list("--file --checkpoint"),
 		folder:  list("-C --directory --cd"),
 		denied: [excesses][]string{
@@ -135,12 +142,12 @@ var optionRules = byName(
 	},
 	rule{
 		names:  list("grep egrep fgrep ggrep"),
-		valued: "ABCDdefm",
+		valued: "ef",
 		denied: [excesses][]string{followsLinks: list("--dereference-recursive -R -S")},
 	},
 	rule{
 		names:  list("fd fdfind"),
-		valued: "CdeEtScoj",
+		valued: "CEet",
 		folder: list("-C --base-directory"),
 		denied: [excesses][]string{
 			runsPrograms: list("--exec -x --exec-batch -X --list-details -l"),
@@ -155,8 +162,7 @@ var optionRules = byName(
 		},
 	},
 	rule{
-		names:  list("sort gsort wc gwc"),
-		valued: "ktSTo",
+		names: list("sort gsort wc gwc"),
 		denied: [excesses][]string{
 			runsPrograms: list("--compress-program"),
 			readsUnnamed: list("--files0-from"),
@@ -176,7 +182,7 @@ var optionRules = byName(
 			runsPrograms: list("--paginate -l"),
 			followsLinks: list("--recursive -r"),
 		},
-		valued: "DFILUWXx",
+		valued: "FILx",
 	},
 	rule{
 		names:  list("split gsplit install ginstall bat batcat"),
@@ -232,24 +238,28 @@ var optionRules = byName(
 	},
 )
 
-// gitSubcommands are those that run nothing but git, the hooks of the repository
-// and what its configuration names. Not mv, which renames into .git through a
-// link that is in the repository.
+// gitSubcommands are those that run nothing but git, the hooks of a repository
+// and what its configuration names. Which repository that is, the working
+// directory and the paths say; one that came in a folder is as good as a
+// program. Not mv, which renames into .git through a link in the repository.
 var gitSubcommands = byName(
-	rule{names: list("status log diff show add commit branch merge cherry-pick revert blame annotate describe rev-parse rev-list " +
+	rule{names: list("status log diff show add commit branch merge blame annotate describe rev-parse rev-list " +
 		"ls-files ls-tree cat-file shortlog reflog rm apply am stash tag clean worktree format-patch range-diff " +
 		"merge-base merge-tree for-each-ref name-rev show-ref show-branch diff-tree diff-index diff-files version " +
 		"count-objects fsck gc sparse-checkout notes check-ignore check-attr check-mailmap check-ref-format hash-object " +
 		"whatchanged cherry stripspace rerere")},
-	rule{names: list("grep"), valued: "ABCefm", denied: [excesses][]string{runsPrograms: list("-O")}},
-	rule{names: list("rebase"), valued: "sXCS", denied: [excesses][]string{runsPrograms: list("-x")}},
+	rule{names: list("grep"), valued: "ef", denied: [excesses][]string{runsPrograms: list("-O")}},
+	// The strategy a/x is the program git-merge-a/x, also where it stands in the
+	// repository; merge and pull know theirs.
+	rule{names: list("rebase"), valued: "SX", denied: [excesses][]string{runsPrograms: list("-x -s --strategy")}},
+	rule{names: list("cherry-pick revert"), denied: [excesses][]string{runsPrograms: list("--strategy")}},
 	rule{names: list("bisect"), check: runsBisect},
 	rule{names: list("archive"), denied: [excesses][]string{runsPrograms: list("--remote"), writesUnasked: list("-o")}},
 	rule{names: list("checkout switch restore reset"), denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
 	rule{names: list("fetch pull"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
 	rule{names: list("push remote"), check: namesHelper},
 	rule{names: list("ls-remote"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("-u")}},
-	rule{names: list("clone"), check: namesHelper, valued: "bocuj", denied: [excesses][]string{
+	rule{names: list("clone"), check: namesHelper, valued: "bo", denied: [excesses][]string{
 		runsPrograms:  list("-u --config -c --template --recurse-submodules --recursive"),
 		writesUnasked: list("--separate-git-dir"),
 	}},
@@ -306,7 +316,7 @@ func isSpoken(scheme string) bool {
 
 // runsBisect denies the subcommands of bisect that run a program.
 func runsBisect(word string) string {
-	if word == "run" || word == "visualize" || word == "view" {
+	if word == "run" || word == "visualize" || word == "view" || word == "replay" {
 		return word + " " + runsPrograms.String()
 	}
 	return ""
@@ -330,16 +340,35 @@ func readsEnvironment(word string) string {
 		for i < len(word) && (isNameStart(word[i]) || word[i] >= '0' && word[i] <= '9') {
 			i++
 		}
-		// What stands directly behind one of these is a field or a string.
-		inside := start > 0 && strings.IndexByte(`."`, word[start-1]) >= 0 && !strings.HasSuffix(word[:start], "..")
-		switch name := word[start:i]; {
-		case inside, name == "env" && start > 0 && word[start-1] == '$':
-		case name == "env" || name == "ENV":
-			return "can print the environment with " + name
-		case (name == "import" || name == "include") && strings.ContainsAny(word[i:], `"`),
-			name == "modulemeta", name == "get_search_list":
-			return name + " " + readsUnnamed.String()
+		if why := readsByName(word[:start], word[start:i], word[i:]); why != "" {
+			return why
 		}
+	}
+	return ""
+}
+
+// readsByName says what a name in a jq program reads. Directly behind a dot it
+// is a field, behind a quote a string, behind a dollar a variable; ENV is one of
+// those, and a dot behind a dot is none.
+func readsByName(before, name, after string) string {
+	if strings.HasSuffix(before, `"`) || strings.HasSuffix(before, ".") && !strings.HasSuffix(before, "..") {
+		return ""
+	}
+	switch name {
+	case "env":
+		if strings.HasSuffix(before, "$") {
+			return ""
+		}
+		return "can print the environment with env"
+	case "ENV":
+		return "can print the environment with ENV"
+	case "import", "include":
+		if !strings.Contains(after, `"`) {
+			return ""
+		}
+		return name + " " + readsUnnamed.String()
+	case "modulemeta", "get_search_list":
+		return name + " " + readsUnnamed.String()
 	}
 	return ""
 }
@@ -373,10 +402,19 @@ func leavesWeb(word string) string {
 		return "reads a file for an @"
 	case strings.Contains(word, "%output{"):
 		return "%output " + writesUnasked.String()
+	case numbersGlob(word):
+		return "# takes the name of a file from an address"
 	case strings.ContainsAny(word, "{[") && strings.Contains(word, ":") && strings.Contains(word, "/"):
 		return "puts addresses together from braces and brackets"
 	case strings.HasPrefix(rest, "/") && scheme != "http" && scheme != "https" && strings.IndexFunc(scheme, isNotScheme) < 0:
 		return "reaches more than the web by " + clip(scheme)
 	}
 	return ""
+}
+
+// numbersGlob reports whether curl would find #1 in the name of a file: what the
+// first braces of an address stand for.
+func numbersGlob(word string) bool {
+	_, rest, ok := strings.Cut(word, "#")
+	return ok && (rest != "" && rest[0] >= '0' && rest[0] <= '9' || numbersGlob(rest))
 }

@@ -1,15 +1,12 @@
 package capability
 
 import (
-	"errors"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"capgate/capability/pattern"
 )
 
 // Why a path has a reading that nothing can cover. Each finishes the sentence
@@ -403,138 +400,4 @@ func filePaths(text string) []string {
 		made = append(made, p, "/"+strings.TrimPrefix(p, "/"))
 	}
 	return made
-}
-
-// wildcards are the characters that make a text a glob to those who expand it.
-const wildcards = "*?["
-
-// isExtended reports whether a glob excludes or uses operators beyond wildcards.
-func isExtended(glob string) bool {
-	if glob[0] == '!' {
-		return true
-	}
-	open := strings.IndexByte(glob, '(')
-	return open > 0 && strings.IndexByte("@+!?*", glob[open-1]) >= 0
-}
-
-// errGlob says that a glob's extent is not known.
-var errGlob = errors.New("the glob has an open class")
-
-// parseGlob reads a relative glob as a pattern that matches all it may match for
-// anyone. Characters that mean more to a pattern than to a path are quoted.
-func parseGlob(glob string) (*pattern.Pattern, error) {
-	segs := strings.Split(path.Clean(glob), "/")
-	for i, seg := range segs {
-		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
-		switch {
-		case first < 0:
-			segs[i] = quoteGlob(seg)
-		case last < first:
-			return nil, errGlob
-		case isPlainClass(seg[first+1 : last]):
-			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
-		default: // negated, nested, several: whatever it is, it stays in the segment
-			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
-		}
-	}
-	return pattern.Parse(strings.Join(segs, "/"), pattern.Slash)
-}
-
-// isPlainClass reports whether everyone reads a class as the same set.
-func isPlainClass(body string) bool {
-	return body != "" && strings.TrimFunc(body, isWord) == ""
-}
-
-func quoteGlob(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "{", `\{`, "}", `\}`, "]", `\]`).Replace(text)
-}
-
-const (
-	// delimiters end one part of an argument that a program may take as a path.
-	delimiters = "=:@,<"
-	maxParts   = 256 // parts of one argument
-)
-
-// Argument reads a word of an argv, which no shell expands: every part of it
-// that the program could take as a path, literally. One that is too long for a
-// path is left out.
-func (v View) Argument(word string) []Path {
-	parts := argumentParts(word)
-	if len(parts) > maxParts {
-		return []Path{{raw: word, opaque: opaqueMany}}
-	}
-	var found []Path
-	for _, part := range parts {
-		if p := v.literal(part); p.opaque != "" || len(p.readings) > 0 {
-			found = append(found, p)
-		}
-	}
-	return found
-}
-
-// argumentParts returns the word and what it may hold: option values, values of
-// pairs, elements of lists. A web address is one part.
-func argumentParts(word string) []string {
-	parts := []string{word}
-	if scheme, rest, ok := cutPathScheme(word); ok && strings.HasPrefix(rest, "//") && (scheme == "http" || scheme == "https") {
-		return parts
-	}
-	for i := 1; i < len(word) && len(parts) <= maxParts; i++ {
-		if startsPart(word, i) {
-			parts = appendNew(parts, word[i:])
-		}
-	}
-	for _, part := range parts {
-		if end := strings.IndexAny(part, delimiters); end > 0 && len(parts) <= maxParts {
-			parts = appendNew(parts, part[:end])
-		}
-	}
-	return parts
-}
-
-// startsPart reports whether a program may begin to read a path at i: after a
-// delimiter, at a file URI, or in a cluster of short options, any of which may
-// take what follows as its value.
-func startsPart(word string, i int) bool {
-	const fileURI = "file:/"
-	switch {
-	case strings.IndexByte(delimiters, word[i-1]) >= 0:
-		return word[i-1] != ':' || !strings.HasPrefix(word[i:], "//")
-	case len(word) >= i+len(fileURI) && strings.EqualFold(word[i:i+len(fileURI)], fileURI):
-		return true
-	}
-	return i > 1 && word[0] == '-' && strings.TrimLeftFunc(word[1:i], isWord) == ""
-}
-
-// literal reads a word as the system would, and a file URI as the path it names.
-func (v View) literal(word string) Path {
-	r := pathReader{view: v, Path: Path{raw: word}}
-	scheme, place, _ := cutPathScheme(word)
-	switch {
-	case strings.IndexByte(word, 0) >= 0:
-		r.opaque = opaqueEncoding
-	case isUserHome(word):
-		r.opaque = opaqueUser
-	case isTooLong(word) && (hasParent(word) || strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~")):
-		r.opaque = opaqueMany
-	case isTooLong(word):
-	case scheme == "file" && isURL(word):
-		r.opaque = opaqueURL
-	case scheme == "file" && place != "" && place[0] != ' ':
-		for _, uri := range append(decodePercent(word), word) {
-			for _, text := range append(filePaths(uri), uri) {
-				r.each(text, func(place string) { r.add(place, false) })
-			}
-		}
-	default:
-		r.each(word, func(place string) { r.add(place, false) })
-	}
-	return r.Path
-}
-
-// isTooLong reports whether the system would refuse a text as a path, also when
-// a program cleans it first.
-func isTooLong(text string) bool {
-	text = path.Clean(text)
-	return len(text) > maxPath || longestSegment(text) > maxSegment
 }

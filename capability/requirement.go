@@ -15,6 +15,7 @@ type Requirement struct {
 	target  Target    // net
 	argv    []string  // proc.exec
 	joined  string    // argv as patterns see it
+	excess  string    // what the arguments make the program do beyond its name, "" if nothing
 	touches []Path    // proc.exec: the words a program could take as paths
 	words   []string  // keyed verbs: one word for each dimension, in catalogue order
 	args    []argWord // tool.invoke
@@ -69,14 +70,43 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Requirement{verb: "proc.exec", path: cwd, argv: argv, joined: joined}
-	for _, dir := range cwd.readings {
-		v.Cwd = dir
-		for _, word := range argv[1:] {
-			r.touches = append(r.touches, v.Argument(word)...)
+	r := &Requirement{verb: "proc.exec", path: cwd, argv: argv, joined: joined, excess: violation(argv)}
+	dir, once := folder(argv)
+	if !once {
+		r.opaque = "the program changes its directory more than once"
+	}
+	for _, from := range cwd.readings {
+		r.reach(v, from)
+		if strings.HasPrefix(dir, "/") {
+			r.reach(v, dir)
+		} else if dir != "" {
+			r.reach(v, from+"/"+dir)
 		}
 	}
+	if programName(argv[0]) == "git" {
+		r.keepOut()
+	}
 	return r, nil
+}
+
+// reach reads the words of an argv as paths, from a directory.
+func (r *Requirement) reach(v View, dir string) {
+	v.Cwd = dir
+	for _, word := range r.argv[1:] {
+		r.touches = append(r.touches, v.Argument(word)...)
+	}
+}
+
+// keepOut makes a git call opaque that works in a repository's own folder, or
+// names something in it, through whatever link: what stands there git runs.
+func (r *Requirement) keepOut() {
+	for _, p := range append([]Path{r.path}, r.touches...) {
+		for _, reading := range p.readings {
+			if why := reachesRepository(reading); why != "" {
+				r.opaque = "git " + why
+			}
+		}
+	}
 }
 
 // Shell is the requirement to run a command line in a directory under a verb:
@@ -116,16 +146,23 @@ func Keyed(v Verb, words ...Word) (*Requirement, error) {
 		return nil, &Malformed{Text: fmt.Sprintf("is for %s, which takes no words", v)}
 	}
 	if v.Resource() == "records" && v != "records.read" {
-		if id, class := find(words, "path"), find(words, "class"); class == "" && id == "" {
+		id, class := find(words, "path"), find(words, "class")
+		switch {
+		case class == "" && id == "":
 			return Beyond(v, "the call names neither the class nor the path of the record"), nil
-		} else if strings.EqualFold(class, "agent") || strings.HasPrefix(id, agentPrefix) {
+		case strings.EqualFold(class, "agent") || isAgentRecord(id):
 			return agentInstead(v, id)
 		}
 	}
-	r := &Requirement{verb: v}
 	if strings.HasPrefix(string(v), searchPrefix) && len(words) == 0 {
-		return r, nil
+		return &Requirement{verb: v}, nil
 	}
+	return e.words(words)
+}
+
+// words puts the words of a requirement in the order of the verb's dimensions.
+func (e Entry) words(words []Word) (*Requirement, error) {
+	r := &Requirement{verb: e.Verb}
 	dims := e.dims()
 	for _, dim := range dims {
 		if dim == argsDim {
@@ -138,10 +175,12 @@ func Keyed(v Verb, words ...Word) (*Requirement, error) {
 		r.words = append(r.words, word)
 	}
 	for _, w := range words {
-		if name, ok := strings.CutPrefix(w.Dim, argsDim+"."); ok && slices.Contains(dims, argsDim) {
+		name, isArg := strings.CutPrefix(w.Dim, argsDim+".")
+		switch {
+		case isArg && slices.Contains(dims, argsDim):
 			r.args = append(r.args, argWord{name, w.Value})
-		} else if !slices.Contains(dims, w.Dim) && !isRecordWord(v, w.Dim) {
-			return nil, &Malformed{Text: fmt.Sprintf("is the %s of %s, which has none", w.Dim, v)}
+		case !slices.Contains(dims, w.Dim) && !isRecordWord(e.Verb, w.Dim):
+			return nil, &Malformed{Text: fmt.Sprintf("is the %s of %s, which has none", w.Dim, e.Verb)}
 		}
 	}
 	return r, nil
@@ -156,13 +195,19 @@ func isRecordWord(v Verb, dim string) bool {
 	return v.Resource() == "records" && (dim == "class" || dim == "path")
 }
 
+// isAgentRecord reports whether the path of a record is that of an agent, also
+// where a store does not tell upper case from lower.
+func isAgentRecord(id string) bool {
+	return len(id) >= len(agentPrefix) && strings.EqualFold(id[:len(agentPrefix)], agentPrefix)
+}
+
 // agentInstead is the requirement to do to an agent what was asked for its record.
 func agentInstead(v Verb, id string) (*Requirement, error) {
 	verb := Verb("agent" + strings.TrimPrefix(string(v), "records"))
-	if id == "" {
+	if !isAgentRecord(id) {
 		return Keyed(verb)
 	}
-	return Keyed(verb, Word{"id", id})
+	return Keyed(verb, Word{"id", agentPrefix + id[len(agentPrefix):]})
 }
 
 func find(words []Word, dim string) string {

@@ -3,6 +3,7 @@ package capability
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"capgate/capability/pattern"
@@ -366,9 +367,30 @@ func (c *compiler) programs(g *Grant) *refusal {
 		if err != nil {
 			return refuse(codeValue, "patterns: %v", err)
 		}
+		if why := openExcess(p, v); why != "" {
+			err := refuse("option", "patterns: %q: %s, which a pattern with wildcards never allows", clip(v), why)
+			err.hint = "spell the call out, without wildcards"
+			return err
+		}
 		g.argvs = append(g.argvs, p)
 	}
 	return nil
+}
+
+// openExcess says why a pattern with wildcards would allow nothing: what it spells
+// out is already more than the ordinary use of its program.
+func openExcess(p *pattern.Pattern, text string) string {
+	if _, literal := p.Literal(); literal {
+		return ""
+	}
+	words := splitPattern(text)
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, globChars) }); i >= 0 {
+		words = words[:i] // what follows may be a value of what stands before
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return violation(words)
 }
 
 func (c *compiler) hosts(g *Grant) *refusal {

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,18 +25,21 @@ func (FS) Real(path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("the path %q is not absolute", path)
 	}
-	w := walk{at: "/", rest: path}
+	w := walk{at: make([]byte, 0, len(path)), rest: path}
 	for w.rest != "" {
 		if err := w.step(); err != nil {
 			return "", fmt.Errorf("resolve %q: %w", path, err)
 		}
 	}
-	return w.at, nil
+	if len(w.at) == 0 {
+		return "/", nil
+	}
+	return string(w.at), nil
 }
 
 // walk is a path half resolved.
 type walk struct {
-	at           string // what is resolved: absolute, canonical, free of links
+	at           []byte // what is resolved: a slash and a name each, free of links
 	rest         string // what is still to walk from there
 	missing      bool   // at does not exist
 	links, steps int
@@ -54,35 +58,34 @@ func (w *walk) step() error {
 	case name == ".." && w.missing:
 		return errors.New("there is a .. beneath a directory that does not exist")
 	case name == "..":
-		w.at = w.at[:max(strings.LastIndexByte(w.at, '/'), 1)]
+		w.at = w.at[:max(bytes.LastIndexByte(w.at, '/'), 0)]
 		return nil
 	}
-	if isMagicDir(w.at) {
-		return fmt.Errorf("%s names what is open or numbered elsewhere", w.at)
-	}
-	next := strings.TrimSuffix(w.at, "/") + "/" + name
+	parent := len(w.at)
+	w.at = append(append(w.at, '/'), name...)
 	if w.missing {
-		w.at = next
 		return nil
 	}
-	return w.enter(next, more)
+	return w.enter(parent, more)
 }
 
-// enter looks at what an existing directory holds under a name. More says that
+// enter looks at what at now names, in a directory that exists. More says that
 // the path goes on, if only with a slash.
-func (w *walk) enter(next string, more bool) error {
-	info, err := os.Lstat(next)
+func (w *walk) enter(parent int, more bool) error {
+	place := string(w.at)
+	if more && isMagicDir(place) {
+		return fmt.Errorf("%s names what is open or numbered elsewhere", place)
+	}
+	info, err := os.Lstat(place)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && more && isFile(info):
-		w.at, w.missing = next, true // nothing is beneath a file either
+		w.missing = true // nothing is beneath a file either
 		return nil
-	case err != nil:
-		return err
-	case info.Mode().Type() == fs.ModeSymlink:
-		return w.follow(next, more)
+	case err == nil && info.Mode().Type() == fs.ModeSymlink:
+		w.at = w.at[:parent]
+		return w.follow(place, more)
 	}
-	w.at = next
-	return nil
+	return err
 }
 
 // isFile reports whether a path can't go on from here.
@@ -103,7 +106,7 @@ func (w *walk) follow(link string, more bool) error {
 		return err
 	}
 	if strings.HasPrefix(target, "/") {
-		w.at = "/"
+		w.at = w.at[:0]
 	}
 	if more {
 		target += "/" + w.rest
@@ -114,9 +117,7 @@ func (w *walk) follow(link string, more bool) error {
 
 // isMagicDir reports whether the entries of a directory stand for something
 // else without being links: open descriptors, and files by number on macOS.
-func isMagicDir(dir string) bool {
-	return dir == "/dev/fd" || dir == "/.vol" || strings.HasPrefix(dir, "/.vol/")
-}
+func isMagicDir(dir string) bool { return dir == "/dev/fd" || dir == "/.vol" }
 
 // isMagicLink reports whether a link below /proc is more than its text. Those
 // two are not: they name a directory of /proc.

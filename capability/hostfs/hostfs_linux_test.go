@@ -32,7 +32,7 @@ func TestRealClosedDirectory(t *testing.T) {
 	if err := os.Chmod(base+"/closed", 0); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(base+"/closed", 0o700)
+	t.Cleanup(func() { _ = os.Chmod(base+"/closed", 0o700) })
 	if os.Geteuid() == 0 {
 		// Root may look anywhere; this thread no more, which ends with the test.
 		runtime.LockOSThread()
@@ -40,7 +40,7 @@ func TestRealClosedDirectory(t *testing.T) {
 		if err := syscall.Setfsuid(nobody); err != nil {
 			t.Fatal(err)
 		}
-		defer syscall.Setfsuid(0)
+		defer func() { _ = syscall.Setfsuid(0) }()
 	}
 	if got, err := (hostfs.FS{}).Real(base + "/closed/a"); err == nil {
 		t.Errorf("got %q", got)

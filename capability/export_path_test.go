@@ -1,0 +1,11 @@
+package capability
+
+import "capgate/capability/pattern"
+
+// PathTable lets tests ask the index itself.
+type PathTable struct{ t pathTable }
+
+func (t *PathTable) Subtree(dir string, n int32)       { t.t.subtree(dir, n) }
+func (t *PathTable) Glob(p *pattern.Pattern, n int32)  { t.t.glob(p, n) }
+func (t *PathTable) Find(reading string) (int32, bool) { return t.t.find(reading) }
+func (t *PathTable) Covers(p Path) (int32, bool)       { return t.t.covers(p) }
