@@ -93,14 +93,17 @@ func (q question) get(key string) (string, bool) {
 }
 
 func (q question) file() (*Requirement, error) {
-	read := map[string]func(string) (Path, error){"path": q.view.Path, "tree": q.view.Tree, "glob": q.view.Glob}
-	for key, parse := range read {
-		if text, ok := q.get(key); ok {
-			p, err := parse(text)
-			return File(q.entry.Verb, p), err
+	parse, text := q.view.Path, ""
+	for _, form := range []struct {
+		key  string
+		read func(string) (Path, error)
+	}{{"path", q.view.Path}, {"tree", q.view.Tree}, {"glob", q.view.Glob}} {
+		if t, ok := q.get(form.key); ok {
+			parse, text = form.read, t
 		}
 	}
-	return nil, fmt.Errorf("a requirement of %s names a path", q.entry.Verb)
+	p, err := parse(text)
+	return File(q.entry.Verb, p), err
 }
 
 func (q question) net() (*Requirement, error) {
@@ -200,9 +203,6 @@ func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 }
 
 func (r *Requirement) smallestProgram(spec Spec, root Root) (Spec, bool) {
-	if len(r.path.readings) == 0 {
-		return Spec{}, false
-	}
 	if root.IsZero() || !root.holds(r.path) {
 		spec = spec.With(inKey.Name, r.path.readings[0])
 	}
@@ -212,8 +212,6 @@ func (r *Requirement) smallestProgram(spec Spec, root Root) (Spec, bool) {
 			spec = spec.With(inKey.Name, root.Dir)
 		}
 		return spec, true
-	case len(r.argv) == 0:
-		return Spec{}, false
 	case needsPatterns(r.argv[0]) || violation(r.argv) != "":
 		return r.smallestArgv(spec)
 	}

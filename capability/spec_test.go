@@ -91,6 +91,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		{"net.get{hosts=[" + strings.Repeat("a,", 2000) + "a]}", "more than 1024 values"},
 		{"net.get{hosts=[" + strings.Repeat("a", 70_000) + "]}", "bytes"},
 		{strings.Repeat("é", 40) + ".x", "…"},
+		{"x" + strings.Repeat("é", 40) + ".x", "…"},
 	} {
 		_, err := capability.ParseSpec(c.text)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

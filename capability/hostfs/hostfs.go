@@ -98,10 +98,10 @@ func (w *walk) follow(link string, more bool) error {
 	if isMagicLink(link) {
 		return fmt.Errorf("%s is no link by name: it leads wherever a process is", link)
 	}
-	if w.links++; w.links > maxLinks {
-		return fmt.Errorf("the path crosses more than %d symbolic links", maxLinks)
-	}
 	target, err := os.Readlink(link)
+	if w.links++; w.links > maxLinks {
+		err = fmt.Errorf("the path crosses more than %d symbolic links", maxLinks)
+	}
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ func (l *letters) alphabet() (*alphabet, bool) {
 		return nil, false
 	}
 	a := &alphabet{lows: borders(singles, l.sets), sets: l.sets}
-	a.classify(singles, signatures(a.lows, l.sets))
+	sigs := signatures(a.lows, l.sets)
+	a.classify(singles, sigs)
 	for i, low := range a.lows {
 		for r := low; r < utf8.RuneSelf && (i+1 == len(a.lows) || r < a.lows[i+1]); r++ {
 			a.ascii[r] = uint16(a.class[i])
@@ -94,8 +95,15 @@ func (l *letters) alphabet() (*alphabet, bool) {
 	for c := range a.size {
 		a.singles = append(a.singles, uint16(c))
 	}
-	for _, s := range l.sets {
-		a.members = append(a.members, a.cover(s))
+	for bit := range l.sets {
+		var members []uint16
+		for i, sig := range sigs {
+			if sig>>bit&1 != 0 {
+				members = append(members, uint16(a.class[i]))
+			}
+		}
+		slices.Sort(members)
+		a.members = append(a.members, slices.Compact(members))
 	}
 	return a, true
 }
@@ -184,18 +192,6 @@ func (a *alphabet) of(r rune) int {
 		return int(a.ascii[r])
 	}
 	return a.class[a.interval(r)]
-}
-
-// cover lists the classes that make up a set it was cut by.
-func (a *alphabet) cover(s set) []uint16 {
-	var list []uint16
-	for _, sp := range s {
-		for i := a.interval(sp.lo); i < len(a.lows) && a.lows[i] <= sp.hi; i++ {
-			list = append(list, uint16(a.class[i]))
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // classes returns the classes of one of the sets it was cut by.

@@ -20,6 +20,13 @@ func (s *states) join(t *states) {
 	}
 }
 
+// keep takes out the states that are not in t.
+func (s *states) keep(t *states) {
+	for w := range s {
+		s[w] &= t[w]
+	}
+}
+
 // meets reports whether two sets share a state below 64*words.
 func (s *states) meets(t *states, words int) bool {
 	for w := range words {
@@ -138,11 +145,4 @@ func (m *automaton) step(now, then, enter *states) bool {
 		last = word
 	}
 	return alive != 0
-}
-
-// keep takes out the states that are not in t.
-func (s *states) keep(t *states) {
-	for w := range s {
-		s[w] &= t[w]
-	}
 }

@@ -30,7 +30,7 @@ func Covers(b []Row, a Row, u []Universe) Verdict {
 		}
 		near = append(near, row)
 	}
-	witness, found, capped := seek(u, a, near, func(m *machine) goal { return beyond{m} })
+	witness, found, capped := seek(u, []Row{a}, near, func(m *machine) goal { return beyond{m} })
 	return Verdict{Yes: !found && !capped, Witness: witness, Capped: capped}
 }
 

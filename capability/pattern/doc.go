@@ -3,12 +3,12 @@
 //
 // A pattern is literal text with wildcards:
 //
-//   - any run of characters but the separator
-//     **       any run of characters
-//     ?        one character, not the separator
-//     [abc]    one of these, not the separator; also [a-z] and [a-z0-9_]
-//     {a,b}    one of these patterns, which can hold braces again
-//     \x       the character x
+//	[abc]    one of these, not the separator; also [a-z] and [a-z0-9_]
+//	?        one character, not the separator
+//	*        any run of characters but the separator
+//	**       any run of characters
+//	{a,b}    one of these patterns, which can hold braces again
+//	\x       the character x
 //
 // The separator is "/" for paths, "." for dotted ids, U+001F for the words of an
 // argv, or none. A ** that is a whole segment and has a separator behind it
@@ -19,6 +19,9 @@
 //
 //	p, err := pattern.Parse("/srv/**/*.go", pattern.Slash)
 //	p.Match("/srv/a/b.go") // true
+//
+// The pattern of an argv is one of its words, joined by U+001F: "git\x1flog\x1f**"
+// with [Unit]. Literal(word).String() writes a word without wildcards.
 //
 // Matching takes time linear in the length of the string, whatever the pattern,
 // and does not allocate.

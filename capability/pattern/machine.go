@@ -1,9 +1,6 @@
 package pattern
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // Limits of a machine. A question that needs a larger one is not answered.
 const (
@@ -193,16 +190,15 @@ func (m *machine) link(from, to uint16) {
 }
 
 // isWhole reports whether every string is matched from state q on: it can end
-// there, and go on for ever. States that follow q have been looked at.
+// there, and whatever comes next leads there again, or to another such state.
+// States that follow q have been looked at.
 func (m *machine) isWhole(q uint16) bool {
 	ends, goes := m.final.has(q), false
 	for _, to := range m.next[q] {
-		if !m.whole.has(to) && to != q {
-			continue
+		if to == q || m.whole.has(to) {
+			ends = ends || m.reads[to][0] == 0
+			goes = goes || len(m.reads[to]) == m.abc.size-1
 		}
-		reads := m.reads[to]
-		ends = ends || reads[0] == 0
-		goes = goes || len(reads) == m.abc.size-1 && slices.Contains(m.next[to], to)
 	}
 	return ends && goes
 }

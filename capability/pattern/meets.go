@@ -12,35 +12,35 @@ const maxCompared = 1 << 13
 // false then, but not because there is nothing. Rows of another length than u
 // meet nothing.
 func Meets(u []Universe, unions ...[]Row) (witness []string, ok, capped bool) {
-	everything := slices.Repeat(Row{ours("**")}, len(u))
-	few := []Row{everything}
+	if len(unions) == 0 {
+		unions = [][]Row{{slices.Repeat(Row{ours("**")}, len(u))}}
+	}
+	few := 0
 	for i, union := range unions {
 		if !fits(u, union) {
 			return nil, false, false
 		}
-		if i == 0 || len(union) < len(few) {
-			few = union
+		if len(union) < len(unions[few]) {
+			few = i
 		}
 	}
+	walk := near(unions[few], unions[few])
 	var rows []Row
 	var sizes []int
-	for _, union := range unions {
-		near := nearTo(few, union)
-		if len(near) == 0 {
-			return nil, false, false
+	for i, union := range unions {
+		if i != few {
+			union = near(union, walk)
+			rows, sizes = append(rows, union...), append(sizes, len(union))
 		}
-		rows, sizes = append(rows, near...), append(sizes, len(near))
 	}
-	return seek(u, everything, rows, func(m *machine) goal { return newShared(m, sizes) })
+	return seek(u, walk, rows, func(m *machine) goal { return newShared(m, sizes) })
 }
 
-// nearTo leaves out the rows that are apart from all of few.
-func nearTo(few, rows []Row) []Row {
+// near leaves out the rows that are apart from all of some others.
+func near(rows, others []Row) []Row {
+	compare := len(rows)*len(others) <= maxCompared
 	return slices.DeleteFunc(slices.Clone(rows), func(row Row) bool {
-		if len(few)*len(rows) > maxCompared {
-			return row.empty()
-		}
-		return !slices.ContainsFunc(few, func(f Row) bool { return !row.apart(f) })
+		return row.empty() || compare && !slices.ContainsFunc(others, func(o Row) bool { return !row.apart(o) })
 	})
 }
 

@@ -21,14 +21,14 @@ func TestMeets(t *testing.T) {
 	}{
 		{[]string{"/srv/** /etc/*", "**/x*.go"}, absolute, []string{"/etc/x.go"}},
 		{[]string{"/srv/*", "/srv/*/*"}, absolute, nil},
-		{[]string{"/srv/*", "/srv/*/*"}, strings1, nil},
+		{[]string{"/srv/*", "/srv/*/*"}, anything, nil},
 		{[]string{"/srv/a", "/srv/*"}, absolute, []string{"/srv/a"}},
 		{[]string{"/srv/a", "/srv/*", "/srv/b /srv/a"}, absolute, []string{"/srv/a"}},
 		{[]string{"/srv/a /srv/b", "/srv/b /srv/c", "/srv/a /srv/c"}, absolute, nil},
 		{[]string{"/srv/../a", "**"}, absolute, nil},
-		{[]string{"/srv/../a", "**"}, strings1, []string{"/srv/../a"}},
-		{[]string{"**", ""}, strings1, nil},
-		{[]string{"**"}, strings1, []string{""}},
+		{[]string{"/srv/../a", "**"}, anything, []string{"/srv/../a"}},
+		{[]string{"**", ""}, anything, nil},
+		{[]string{"**"}, anything, []string{""}},
 		{[]string{"**"}, relative, []string{"x"}},
 		{[]string{"**"}, absolute, []string{"/"}},
 		{nil, absolute, []string{"/"}},
@@ -54,7 +54,7 @@ func TestMeetsEmpty(t *testing.T) {
 		"two":          {{{all[0][0], all[0][0]}}, all},
 		"no rows":      {all, nil},
 	} {
-		if witness, ok, capped := pattern.Meets(strings1, unions...); witness != nil || ok || capped {
+		if witness, ok, capped := pattern.Meets(anything, unions...); witness != nil || ok || capped {
 			t.Errorf("%s: %q, %t, %t", name, witness, ok, capped)
 		}
 	}
@@ -90,7 +90,7 @@ func TestMeetsAgrees(t *testing.T) {
 			var union []pattern.Row
 			var ls []*language
 			for range 1 + r.IntN(3) {
-				p, l := random(r, pattern.Slash)
+				p, l := randomOf(r, u)
 				union, ls = append(union, pattern.Row{p}), append(ls, l)
 			}
 			unions, languages = append(unions, union), append(languages, ls)
@@ -122,8 +122,18 @@ func TestMeetsAgrees(t *testing.T) {
 	}
 }
 
+// What is outside one union is not looked at any closer for the others.
+func TestMeetsLooksAway(t *testing.T) {
+	all := rows(t, pattern.Slash, "/**")
+	bomb := rows(t, pattern.Slash, "{/x,/x}/**a"+strings.Repeat("?", 40), "{/x,/x}/**[b-z]"+strings.Repeat("?", 40))
+	elsewhere := rows(t, pattern.Slash, "{/y,/y}/**", "{/z,/z}/**")
+	if _, ok, capped := pattern.Meets(absolute, all, bomb, elsewhere); ok || capped {
+		t.Errorf("%t, %t", ok, capped)
+	}
+}
+
 func TestMeetsIsBounded(t *testing.T) {
-	var many []pattern.Row
+	many := []pattern.Row{{nil}}
 	for i := range 1000 {
 		many = append(many, rows(t, pattern.Slash, fmt.Sprintf("/home/agent/p%d/**/*.{go,md}", i))...)
 	}

@@ -333,8 +333,20 @@ func randomText(r *rand.Rand, pieces, depth int) string {
 
 // random draws a pattern that both Parse and the oracle can read.
 func random(r *rand.Rand, sep rune) (*pattern.Pattern, *language) {
+	return randomBehind(r, "", sep)
+}
+
+// randomOf draws a pattern that may match something of the universe.
+func randomOf(r *rand.Rand, u pattern.Universe) (*pattern.Pattern, *language) {
+	if u == pattern.AbsPath {
+		return randomBehind(r, "/", pattern.Slash)
+	}
+	return randomBehind(r, "", pattern.Slash)
+}
+
+func randomBehind(r *rand.Rand, lead string, sep rune) (*pattern.Pattern, *language) {
 	for {
-		text := randomText(r, 5, 2)
+		text := lead + randomText(r, 5, 2)
 		if p, err := pattern.Parse(text, sep); err == nil {
 			if l := translate(text, sep); l != nil {
 				return p, l

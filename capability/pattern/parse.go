@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -72,7 +73,7 @@ func (p *parser) fail(at int, reason string) error {
 // screen refuses what no pattern may hold, wherever it stands.
 func (p *parser) screen() error {
 	switch {
-	case p.sep != None && p.sep != Slash && p.sep != Dot && p.sep != Unit:
+	case !slices.Contains([]rune{None, Slash, Dot, Unit}, p.sep):
 		return p.fail(0, fmt.Sprintf("%q is not a separator", p.sep))
 	case p.text == "":
 		return p.fail(0, "it is empty")
@@ -95,7 +96,7 @@ func (p *parser) screen() error {
 // lead reads the literal that the pattern begins with.
 func (p *parser) lead() (string, error) {
 	var lead strings.Builder
-	for p.at < len(p.text) && !strings.ContainsRune("*?[{", rune(p.text[p.at])) {
+	for p.at < len(p.text) && strings.IndexByte("*?[{", p.text[p.at]) < 0 {
 		r, err := p.char()
 		if err != nil {
 			return "", err

@@ -11,12 +11,12 @@ const (
 	maxWork   = 1 << 17 // steps tried, and machine words of sets computed and compared
 )
 
-// A search walks through the strings that are of the universes and match a row,
-// shortest first, and keeps for each the set of states another machine is in.
-// Of strings that end in the same place it goes on from those only that could
-// lead to something the others do not.
+// A search walks through the strings that are of the universes and that one
+// machine matches, shortest first, and keeps for each the set of states another
+// machine is in. Of strings that end in the same place it goes on from those
+// only that could lead to something the others do not.
 type search struct {
-	along  *machine // of the one row that is walked
+	along  *machine
 	beside *machine
 	u      []Universe
 	goal   goal
@@ -38,7 +38,7 @@ type goal interface {
 
 // A place is a string, as far as the search needs to know it.
 type place struct {
-	state uint16 // of the row walked
+	state uint16 // of the machine walked
 	class uint16 // of its last character
 	canon canon
 	dim   uint16
@@ -54,9 +54,10 @@ func (s *search) run() (witness []string, found, capped bool) {
 	for _, q := range s.beside.start {
 		s.reach.add(q)
 	}
-	first := place{state: s.along.start[0], canon: s.enters(0), back: -1}
-	if s.visit(first, s.reach) {
-		return s.trace(), true, false
+	for _, q := range s.along.start {
+		if s.visit(place{state: q, canon: s.enters(0), back: -1}, s.reach) {
+			return s.trace(), true, false
+		}
 	}
 	for i := 0; i < len(s.places); i++ {
 		at := s.places[i]
@@ -146,13 +147,13 @@ func (s *search) trace() []string {
 	return strings.Split(string(read), "\x00")[:len(s.u)]
 }
 
-// seek walks row beside rows.
-func seek(u []Universe, row Row, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool) {
-	abc, ok := common(append(rows, row))
+// seek walks some rows beside others.
+func seek(u []Universe, walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool) {
+	abc, ok := common(slices.Concat(walk, rows))
 	if !ok {
 		return nil, false, true
 	}
-	along, fits := newMachine(abc, []Row{row})
+	along, fits := newMachine(abc, walk)
 	beside, fit := newMachine(abc, rows)
 	if !fits || !fit {
 		return nil, false, true

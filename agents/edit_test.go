@@ -1,0 +1,99 @@
+package agents_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capgate/agents"
+	"capgate/capability"
+)
+
+// TestEdit makes the changes of each case and compares the whole file.
+func TestEdit(t *testing.T) {
+	files, err := filepath.Glob("testdata/edits/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			_, names, texts := archive(t, path)
+			before := texts[names[0]]
+			if strings.Contains(path, "crlf") {
+				before = strings.ReplaceAll(before, "\n", "\r\n")
+			}
+			settle(t, path, texts["want"], edited(t, names[0], before, texts["change"]))
+		})
+	}
+}
+
+func edited(t *testing.T, name, before, lines string) string {
+	t.Helper()
+	change := agents.Change{Options: agents.Options{View: capability.View{Home: home}}}
+	for line := range strings.Lines(lines) {
+		what, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		spec, err := capability.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch what {
+		case "grant":
+			change.Grant = append(change.Grant, spec)
+		case "revoke":
+			change.Revoke = append(change.Revoke, spec)
+		default:
+			t.Fatalf("%q is no change", line)
+		}
+	}
+	out, err := agents.Edit(name, []byte(before), change)
+	if err != nil {
+		return fmt.Sprintln("error:", err)
+	}
+	got := string(out.Data)
+	if !out.Changed {
+		got = "unchanged\n"
+	}
+	for _, s := range out.Still {
+		got += fmt.Sprintln("still covered by", s)
+	}
+	return strings.ReplaceAll(got, "\r", "␍")
+}
+
+// linked is a file system in which ~/p/link leads to /etc.
+type linked struct{}
+
+func (linked) Real(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, home+"/p/link"); ok {
+		return "/etc" + rest, nil
+	}
+	if strings.HasPrefix(path, home+"/p/loop") {
+		return "", errors.New("a loop")
+	}
+	return path, nil
+}
+
+// TestEditLinks: a root that sandbox: held back because of where it really leads
+// is not let loose by dissolving it.
+func TestEditLinks(t *testing.T) {
+	change := agents.Change{
+		Grant:   specs(t, "records.create"),
+		Options: agents.Options{View: capability.View{Home: home, FS: linked{}}},
+	}
+	for in, sound := range map[string]bool{"link": false, "~/p/link": false, "loop": false, "docs": true, "~/p/docs": true} {
+		text := record("sandbox: ~/p\ncapabilities: [fs.read: { in: " + in + " }]")
+		out, err := agents.Edit("scout.md", []byte(text), change)
+		if refusal := (*agents.Refusal)(nil); sound != (err == nil) || !sound && !errors.As(err, &refusal) {
+			t.Errorf("in: %s: %+v, %v", in, out, err)
+		}
+	}
+}
+
+// TestEditBroken: a broken record is not edited, and says why.
+func TestEditBroken(t *testing.T) {
+	out, err := agents.Edit("scout.md", []byte(record("access: x")), agents.Change{Grant: specs(t, "records.create")})
+	if invalid := (*agents.Invalid)(nil); out != nil || !errors.As(err, &invalid) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

@@ -1,0 +1,159 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
+)
+
+const (
+	maxEntries = 4096 // grants in one list
+	maxKeys    = 16   // scope keys in one grant
+)
+
+// entry is one item of a list of grants.
+type entry struct {
+	node *yaml.Node
+	spec capability.Spec
+	bad  bool   // it could not be read and was left out
+	verb string // the verb, as far as a bad one shows it
+}
+
+// specsOf returns the grants of the entries that could be read.
+func specsOf(entries []entry) []capability.Spec {
+	specs := make([]capability.Spec, 0, len(entries))
+	for _, e := range entries {
+		if !e.bad {
+			specs = append(specs, e.spec)
+		}
+	}
+	return specs
+}
+
+// list reads a list of grants. An entry that cannot be read is left out, and a
+// finding says so.
+func (p *parser) list(key string, list *yaml.Node) ([]entry, error) {
+	switch {
+	case list.Kind != yaml.SequenceNode:
+		return nil, p.wrong(list, "write [] for none", "%s: takes a list of grants, not %s", key, nounOf(list))
+	case len(list.Content) > maxEntries:
+		return nil, p.wrong(list, "", "%s: has more than %d grants", key, maxEntries)
+	}
+	entries := make([]entry, 0, len(list.Content))
+	for _, n := range list.Content {
+		e, bad := p.entry(n)
+		if bad != nil {
+			e.bad = true
+			p.say(capability.Error, string(capability.InvalidGrant), bad.Pos, bad.Text+"; the entry was left out", bad.Hint)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// entry reads one grant: text in compact form, or a map with the verb as its
+// only key.
+func (p *parser) entry(n *yaml.Node) (e entry, bad *Invalid) {
+	e.node = n
+	switch {
+	case isText(n):
+		e.verb, _, _ = strings.Cut(strings.TrimSpace(n.Value), ":")
+		e.verb, _, _ = strings.Cut(e.verb, "{")
+		spec, err := capability.ParseSpec(n.Value)
+		if err != nil {
+			return e, p.wrong(n, "", "%v", err)
+		}
+		e.spec = spec
+	case n.Kind != yaml.MappingNode:
+		return e, p.wrong(n, "", "a grant is text or a map with one verb, not %s", nounOf(n))
+	case len(n.Content) != 2:
+		return e, p.wrong(n, "begin each verb with a dash", "a grant is a map with exactly one verb, not %d", len(n.Content)/2)
+	default:
+		e.verb = n.Content[0].Value
+		spec, bad := p.mapped(n.Content[0], n.Content[1])
+		if bad != nil {
+			return e, bad
+		}
+		e.spec = spec
+	}
+	e.verb, e.spec.Pos = e.spec.Verb, p.pos(n)
+	return e, nil
+}
+
+// mapped reads verb: { key: values }.
+func (p *parser) mapped(key, value *yaml.Node) (capability.Spec, *Invalid) {
+	verb, err := capability.ParseSpec(key.Value)
+	switch {
+	case err != nil || !verb.Bare || verb.Verb != key.Value || strings.ContainsAny(key.Value, "{:*"):
+		return capability.Spec{}, p.wrong(key, "a token stands alone, without a colon after it", "%q is no verb that a scope can follow", key.Value)
+	case isNull(value) && p.rec.Dialect == capability.Scarab:
+		return capability.Spec{}, p.wrong(key, fmt.Sprintf("write - %s for all of it", verb.Verb), "%s: has no scope after the colon", verb.Verb)
+	case isNull(value):
+		return verb, nil
+	case value.Kind != yaml.MappingNode:
+		return capability.Spec{}, p.wrong(value, "", "the scope of %s is a map of keys, not %s", verb.Verb, nounOf(value))
+	case len(value.Content)/2 > maxKeys:
+		return capability.Spec{}, p.wrong(value, "", "the scope of %s has more than %d keys", verb.Verb, maxKeys)
+	}
+	spec := capability.Spec{Verb: verb.Verb, Scope: []capability.Param{}}
+	for i := 0; i < len(value.Content); i += 2 {
+		spec.Scope = append(spec.Scope, p.param(value.Content[i], value.Content[i+1], true))
+	}
+	// What can be written in a record can be written on the command line, so
+	// that every grant that is shown can also be revoked.
+	if back, err := capability.ParseSpec(spec.String()); err != nil {
+		return spec, p.wrong(value, "", "%v", err)
+	} else if !back.Equal(spec) {
+		return spec, p.wrong(value, "", "the scope of %s cannot be written in compact form", verb.Verb)
+	}
+	return spec, nil
+}
+
+// param reads one scope key. What is no text is noted, for the compiler to
+// refuse with the type that the key takes.
+func (p *parser) param(key, value *yaml.Node, mayNest bool) capability.Param {
+	out := capability.Param{Key: key.Value, Pos: p.pos(key)}
+	switch {
+	case value.Kind == yaml.SequenceNode:
+		out.Values = make([]string, 0, len(value.Content))
+		for _, v := range value.Content {
+			take(&out, v)
+		}
+	case value.Kind == yaml.MappingNode && mayNest:
+		out.IsMap, out.Args = true, []capability.Param{}
+		for i := 0; i < len(value.Content); i += 2 {
+			out.Args = append(out.Args, p.param(value.Content[i], value.Content[i+1], false))
+		}
+	default:
+		out.Single = true
+		take(&out, value)
+	}
+	return out
+}
+
+// take adds one value to a scope key, or notes why it is none.
+func take(out *capability.Param, v *yaml.Node) {
+	switch {
+	case !isText(v):
+		out.Wrong = nounOf(v)
+	case strings.ContainsFunc(v.Value, isControl):
+		out.Wrong = "text with control characters"
+	default:
+		out.Values = append(out.Values, v.Value)
+	}
+}
+
+// resources returns what the verbs of the catalogue act on.
+func resources() []string {
+	var names []string
+	for _, e := range capability.Catalogue() {
+		if r := e.Verb.Resource(); !slices.Contains(names, r) {
+			names = append(names, r)
+		}
+	}
+	return names
+}

@@ -1,0 +1,237 @@
+package agents_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"capgate/agents"
+	"capgate/capability"
+)
+
+// journal is a log that a test can read while it is written.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func open(t *testing.T, log *journal, dirs ...string) *agents.Registry {
+	t.Helper()
+	opts := agents.Options{View: capability.View{Home: home}}
+	r, err := agents.Open(opts, dirs, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// watched starts to watch and returns when the watch is in place.
+func watched(t *testing.T, r *agents.Registry) {
+	t.Helper()
+	first := r.Changed()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Watch(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Watch ended with %v", err)
+		}
+	})
+	receive(t, first)
+}
+
+const patience = 20 * time.Second
+
+func receive(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal("nothing happened")
+	}
+}
+
+// until waits for a roster in which an agent is in a state.
+func until(t *testing.T, r *agents.Registry, id, state string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		changed := r.Changed()
+		got := stateOf(r.Current(), id)
+		if got == state {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("%s is %s, want %s", id, got, state)
+		}
+	}
+}
+
+// stateOf says what a roster knows of an agent: unknown, broken, or its grants.
+func stateOf(r *agents.Roster, id string) string {
+	a, ok := r.Agent(id)
+	switch {
+	case !ok:
+		return "unknown"
+	case a.Err != nil:
+		return "broken"
+	}
+	var texts []string
+	for g := range a.Set.All() {
+		texts = append(texts, g.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+// over replaces a file as editors do.
+func over(t *testing.T, path, text string) {
+	t.Helper()
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// vanish takes a folder away in one step.
+func vanish(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "gone")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "agents")
+	scout := write(t, dir, "scout.md", record("access: rw"))
+	log := &journal{}
+	r := open(t, log, dir)
+	if got := stateOf(r.Current(), "scout"); got != "records.read records.create records.update" {
+		t.Fatal(got)
+	}
+	watched(t, r)
+
+	write(t, dir, "scout.md", record("access: r"))
+	until(t, r, "scout", "records.read")
+
+	over(t, scout, record("access: w"))
+	until(t, r, "scout", "records.create records.update")
+
+	// A mistyped revocation never leaves the old grant standing.
+	write(t, dir, "scout.md", record("access: x"))
+	until(t, r, "scout", "broken")
+	if !strings.Contains(log.String(), `access: \"x\" is no access`) {
+		t.Errorf("the log does not say so: %s", log)
+	}
+	write(t, dir, "scout.md", record("access: r"))
+	until(t, r, "scout", "records.read")
+
+	// A file that loses its id in a slip stands for the agent that it held.
+	write(t, dir, "lead.md", record("id: agents/boss\naccess: r"))
+	until(t, r, "boss", "records.read")
+	write(t, dir, "lead.md", record("idd: agents/boss\naccess: x"))
+	until(t, r, "boss", "broken")
+	r.Reload()
+	if got := stateOf(r.Current(), "boss"); got != "broken" {
+		t.Errorf("after another reload boss is %s", got)
+	}
+
+	remove(t, scout)
+	until(t, r, "scout", "unknown")
+	write(t, dir, "scout.md", record("access: r"))
+	until(t, r, "scout", "records.read")
+
+	write(t, dir, "sub/deep/new.md", record("access: r"))
+	until(t, r, "new", "records.read")
+	write(t, dir, "sub/deep/new.md", record("access: w"))
+	until(t, r, "new", "records.create records.update")
+	remove(t, filepath.Join(dir, "sub"))
+	until(t, r, "new", "unknown")
+
+	// Without its folder an agent is denied, and not forgotten.
+	vanish(t, dir)
+	until(t, r, "scout", "broken")
+	write(t, dir, "scout.md", record("access: w"))
+	until(t, r, "scout", "records.create records.update")
+	write(t, dir, "scout.md", record("access: r"))
+	until(t, r, "scout", "records.read")
+}
+
+// TestSweep: where nothing is announced, the folders are looked at.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "scout.md", record("access: rw"))
+	r := open(t, &journal{}, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.WatchOnlySweeping(ctx, time.Millisecond) }()
+	write(t, dir, "scout.md", record("access: r"))
+	until(t, r, "scout", "records.read")
+	vanish(t, dir)
+	until(t, r, "scout", "broken")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestReload: the roster that was in force stays as it was for whoever holds it
+// (R-SCA-11); what changed in the files counts from then on (R-EGG-02).
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a/scout.md", record("access: r"))
+	write(t, dir, "b/lead.md", record("access: r"))
+	r := open(t, &journal{}, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+	before, changed := r.Current(), r.Changed()
+	remove(t, filepath.Join(dir, "a"))
+	write(t, dir, "b/lead.md", record("access: w"))
+	r.Reload()
+	receive(t, changed)
+	if got := stateOf(before, "scout") + ", " + stateOf(before, "lead"); got != "records.read, records.read" {
+		t.Errorf("the old roster says %s", got)
+	}
+	if got := stateOf(r.Current(), "scout") + ", " + stateOf(r.Current(), "lead"); got != "broken, records.create records.update" {
+		t.Errorf("the new roster says %s", got)
+	}
+	found := false
+	for _, f := range r.Current().Findings() {
+		found = found || strings.Contains(f.Text, "its agents are denied everything")
+	}
+	if !found {
+		t.Error("no finding for the folder that is gone")
+	}
+	if _, err := agents.Open(agents.Options{}, []string{filepath.Join(dir, "a")}, slog.Default()); err == nil {
+		t.Error("opened a folder that is not there")
+	}
+}

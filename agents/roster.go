@@ -1,0 +1,238 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"capgate/capability"
+)
+
+// ErrUnknown is returned for an agent that no record stands for.
+var ErrUnknown = errors.New("no such agent")
+
+// Roster is every agent that the folders hold, at one moment. It is immutable.
+type Roster struct {
+	agents   map[string]*Agent
+	ids      []string // sorted
+	findings []capability.Finding
+	claims   map[string][]string // file: the ids that it stands for
+}
+
+// Agent finds an agent by its id; "scout" and "agents/scout" are the same one.
+// An agent whose record is broken is found, with its Err.
+func (r *Roster) Agent(id string) (*Agent, bool) {
+	if a, ok := r.agents[id]; ok {
+		return a, true
+	}
+	a, ok := r.agents[capability.AgentID(id)]
+	return a, ok
+}
+
+// All visits the agents by id, broken ones included.
+func (r *Roster) All() iter.Seq[*Agent] {
+	return func(yield func(*Agent) bool) {
+		for _, id := range r.ids {
+			if !yield(r.agents[id]) {
+				return
+			}
+		}
+	}
+}
+
+// Findings returns what load has to say, agent by agent, each thing once.
+func (r *Roster) Findings() []capability.Finding {
+	all := slices.Clone(r.findings)
+	for a := range r.All() {
+		if invalid := (*Invalid)(nil); errors.As(a.Err, &invalid) {
+			all = append(all, invalid.Finding())
+		}
+		all = append(all, a.Findings...)
+	}
+	said := make(map[capability.Finding]bool, len(all))
+	return slices.DeleteFunc(all, func(f capability.Finding) bool {
+		before := said[f]
+		said[f] = true
+		return before
+	})
+}
+
+// Lineage returns what must agree before an agent's call is allowed. An agent
+// without a record is [ErrUnknown], one with a broken record an [*Invalid].
+func (r *Roster) Lineage(id string) (Lineage, error) {
+	a, ok := r.Agent(id)
+	switch {
+	case !ok:
+		return Lineage{}, fmt.Errorf("%w: %q", ErrUnknown, id)
+	case a.Err != nil:
+		return Lineage{}, a.Err
+	}
+	return a.lineage, nil
+}
+
+// Chain returns the sets that a requirement of an agent must be in: its own, and
+// what each of its ancestors may pass on.
+func (r *Roster) Chain(id string) (capability.Chain, error) {
+	l, err := r.Lineage(id)
+	return l.Chain, err
+}
+
+// Load reads every record below the folders.
+func Load(opts Options, dirs ...string) (*Roster, error) {
+	found := walk(dirs)
+	if len(found.failed) > 0 {
+		return nil, found.failed[0].err
+	}
+	return assemble(opts, found, nil), nil
+}
+
+// loaded is what one file came to.
+type loaded struct {
+	file  string
+	agent *Agent   // nil if it holds none, or is broken
+	ids   []string // the agents it stands for
+	err   error
+}
+
+// assemble makes a roster of the files that were found. A file that is broken
+// stands also for the agents it held in the roster before.
+func assemble(opts Options, found folders, before *Roster) *Roster {
+	r := &Roster{agents: map[string]*Agent{}, claims: map[string][]string{}, findings: found.findings}
+	files := make([]loaded, len(found.files))
+	parallel(len(files), func(i int) { files[i] = load(found.files[i], opts) })
+	for _, f := range found.failed {
+		files = append(files, f.lost(before)...)
+	}
+	for _, f := range files {
+		r.enter(f, before)
+	}
+	r.ids = slices.Sorted(maps.Keys(r.agents))
+	r.relate(opts)
+	return r
+}
+
+// load reads one file.
+func load(file string, opts Options) loaded {
+	data, err := readFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it was deleted since the folder was read
+		return loaded{file: file}
+	case err != nil:
+		err = &Invalid{Pos: capability.Pos{File: file, Line: 1, Col: 1}, Text: fmt.Sprintf("the file cannot be read: %v", err)}
+		return loaded{file: file, ids: claimed(file, data), err: err}
+	}
+	rec, findings, err := Parse(file, data)
+	switch {
+	case errors.Is(err, ErrNoAgent):
+		return loaded{file: file}
+	case err != nil:
+		return loaded{file: file, ids: claimed(file, data), err: err}
+	}
+	a := compile(rec, findings, opts)
+	return loaded{file: file, agent: a, ids: []string{a.ID}, err: a.Err}
+}
+
+// enter adds what one file came to. An id that two files claim belongs to
+// neither.
+func (r *Roster) enter(f loaded, before *Roster) {
+	if f.err != nil && before != nil {
+		for _, id := range before.claims[f.file] {
+			if !slices.Contains(f.ids, id) {
+				f.ids = append(f.ids, id)
+			}
+		}
+	}
+	if len(f.ids) == 0 {
+		r.note(f.err)
+	}
+	if len(f.ids) > 0 {
+		r.claims[f.file] = f.ids
+	}
+	for _, id := range f.ids {
+		a := f.agent
+		if f.err != nil {
+			a = broken(id, f.file, f.err)
+		}
+		if first, ok := r.agents[id]; ok {
+			r.note(first.Err)
+			r.note(f.err)
+			a = broken(id, first.File, &Invalid{
+				Pos:  capability.Pos{File: f.file, Line: 1, Col: 1},
+				Text: fmt.Sprintf("%s is claimed by %s too", id, first.File),
+				Hint: "give each record its own id:",
+			})
+		}
+		r.agents[id] = a
+	}
+}
+
+// note keeps an error that no agent will carry.
+func (r *Roster) note(err error) {
+	if invalid := (*Invalid)(nil); errors.As(err, &invalid) {
+		r.findings = append(r.findings, invalid.Finding())
+	}
+}
+
+// relate works out what the agents mean for each other.
+func (r *Roster) relate(opts Options) {
+	f := family{agents: r.agents, opts: opts}
+	lines := make(map[string][]*Agent, len(r.ids))
+	wrong := map[string]error{}
+	for a := range r.All() {
+		if line, err := f.ancestors(a); err != nil {
+			wrong[a.ID] = err
+		} else {
+			lines[a.ID] = line
+		}
+	}
+	for id, err := range wrong {
+		r.agents[id] = broken(id, r.agents[id].File, err)
+	}
+	for id, line := range lines {
+		for i, up := range line {
+			if up != nil {
+				line[i] = r.agents[up.ID]
+			}
+		}
+		if r.agents[id].Err == nil {
+			f.inherit(r.agents[id], line)
+		}
+	}
+	parallel(len(r.ids), func(i int) {
+		a := r.agents[r.ids[i]]
+		if a.Err != nil {
+			return
+		}
+		f.lineage(a, lines[a.ID])
+		if a.Record.Parent != "" {
+			f.compare(a)
+		}
+	})
+}
+
+// parallel runs a function for each of n numbers, on all processors.
+func parallel(n int, each func(i int)) {
+	var wg sync.WaitGroup
+	workers := min(n, runtime.GOMAXPROCS(0))
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n; i += workers {
+				each(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// within reports whether a file lies in a folder.
+func within(file, dir string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}

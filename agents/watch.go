@@ -1,0 +1,148 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	settle   = 50 * time.Millisecond  // how long the folders must be quiet before they are read
+	patience = 500 * time.Millisecond // how long they may be busy before they are read anyway
+	sweep    = 5 * time.Second        // how often they are looked at without any event
+)
+
+// Watch reloads the registry whenever a file or folder changes, until the
+// context ends. The folders are also looked at every few seconds, which catches
+// what some file systems never announce; where they cannot be watched at all,
+// which is logged, that is all there is. It returns the context's error.
+func (r *Registry) Watch(ctx context.Context) error {
+	w := watcher{Registry: r, sweep: sweep}
+	return w.run(ctx)
+}
+
+// watcher waits for changes.
+type watcher struct {
+	*Registry
+	sweep time.Duration
+
+	notify *fsnotify.Watcher // nil where folders cannot be watched
+	seen   uint64            // the signature of the folders when they were last read
+	since  time.Time         // when the first change came that has not been read
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	if err := w.open(); err != nil {
+		w.log.Warn("agent folders cannot be watched and are looked at every few seconds", "error", err)
+		return w.loop(ctx, nil, nil)
+	}
+	defer w.notify.Close()
+	return w.loop(ctx, w.notify.Events, w.notify.Errors)
+}
+
+// loop reloads on events, once the folders are quiet, and on what the sweep finds.
+func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error) error {
+	w.reload() // what changed between the load and the first watch
+	ticker := time.NewTicker(w.sweep)
+	defer ticker.Stop()
+	quiet := time.NewTimer(w.sweep)
+	quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e := <-events:
+			if w.concerns(e) {
+				w.changed(quiet)
+			}
+		case <-errs: // such as a queue that ran over: anything may have changed
+			w.changed(quiet)
+		case <-quiet.C:
+			w.reload()
+		case <-ticker.C:
+			if signature(w.dirs) != w.seen {
+				w.reload()
+			}
+		}
+	}
+}
+
+// open begins to watch the folders.
+func (w *watcher) open() error {
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch the agent folders: %w", err)
+	}
+	w.notify = notify
+	return nil
+}
+
+// changed puts the reload off until the folders have settled, but not for ever:
+// a revocation must not wait for a file that is written all the time.
+func (w *watcher) changed(quiet *time.Timer) {
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now
+	}
+	quiet.Reset(min(settle, max(0, patience-now.Sub(w.since))))
+}
+
+// reload reads the folders, watching them first, so that whatever changes from
+// then on is an event.
+func (w *watcher) reload() {
+	w.since = time.Time{}
+	w.watch()
+	w.seen = signature(w.dirs)
+	w.Reload()
+}
+
+// watch adds every folder, and the parents of the top ones, which tell when
+// those come back after a deletion. Watching what is watched already is free.
+func (w *watcher) watch() {
+	if w.notify == nil {
+		return
+	}
+	dirs := walk(w.dirs).dirs
+	for _, dir := range w.dirs {
+		dirs = append(dirs, filepath.Dir(filepath.Clean(dir)))
+	}
+	for _, dir := range dirs {
+		if err := w.notify.Add(dir); err != nil && !os.IsNotExist(err) {
+			w.log.Warn("an agent folder cannot be watched and is looked at every few seconds", "folder", dir, "error", err)
+		}
+	}
+}
+
+// concerns reports whether an event can change a record: one within the folders
+// or of a folder itself, not of its neighbours.
+func (w *watcher) concerns(e fsnotify.Event) bool {
+	for _, dir := range w.dirs {
+		if within(e.Name, filepath.Clean(dir)) {
+			return true
+		}
+	}
+	return false
+}
+
+// signature sums up the names, sizes and times of everything in the folders.
+func signature(dirs []string) uint64 {
+	sum := fnv.New64a()
+	found := walk(dirs)
+	for _, f := range found.failed {
+		fmt.Fprintln(sum, f.dir, f.err)
+	}
+	for _, file := range found.files {
+		info, err := os.Lstat(file)
+		if err != nil {
+			fmt.Fprintln(sum, file, err)
+			continue
+		}
+		fmt.Fprintln(sum, file, info.Size(), info.ModTime().UnixNano(), info.Mode())
+	}
+	return sum.Sum64()
+}

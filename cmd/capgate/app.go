@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"capgate/config"
+)
+
+// app is what all commands share: the terminal, the settings, the exit code.
+type app struct {
+	ui       *ui
+	code     int // the exit code of a command that ran, 0 unless it says otherwise
+	settings config.Settings
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "capgate",
+		Short: "Gives each agent exactly the authority its record says",
+		Long: `capgate gives each agent exactly the authority that its record says: enforced
+at the call, in the kernel and at the model's provider.
+
+Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := config.ReadSettings(cmd.Flags())
+			if err != nil {
+				return usage(err, "")
+			}
+			a.settings = settings
+			a.ui.paintIf(settings.Color)
+			for _, f := range settings.Findings {
+				a.ui.line(a.ui.std.err, yellow, f.Severity.String(), f.Text)
+			}
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	config.AddFlags(flags)
+	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value")
+	root.AddCommand(a.agents(), a.explain(), a.check(), a.doctor(), a.catalogue(), a.version())
+	return root
+}
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.ui.json {
+				return a.ui.emit(map[string]string{"version": version})
+			}
+			a.ui.printf("capgate %s\n", version)
+			return nil
+		},
+	}
+}
+
+// oneAgent accepts exactly one agent id.
+func oneAgent(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s takes one agent id, such as scout", cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capgate/capability"
+	"capgate/config"
+)
+
+// report is what check found.
+type report struct {
+	Agents   int                  `json:"agents"`
+	Findings []capability.Finding `json:"findings"`
+	Tests    []outcome            `json:"tests"`
+	Red      bool                 `json:"red"`
+}
+
+// outcome is one policy test after it ran.
+type outcome struct {
+	Pos   capability.Pos `json:"pos"`
+	Agent string         `json:"agent"`
+	Test  string         `json:"test"`
+	Want  string         `json:"want"`
+	Got   string         `json:"got"`
+	Pass  bool           `json:"pass"`
+}
+
+func (a *app) check() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Load everything strictly and run the policy tests",
+		Long:  "check loads the configuration and every record strictly, runs the tests: of the\nconfiguration, prints what it finds and exits 1 if any of it is an error.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			r := w.check()
+			if r.Red {
+				a.code = exitRed
+			}
+			if a.ui.json {
+				return a.ui.emit(r)
+			}
+			a.printReport(r)
+			return nil
+		},
+	}
+}
+
+func (w *world) check() report {
+	r := report{Findings: w.findings, Tests: []outcome{}}
+	for range w.roster.All() {
+		r.Agents++
+	}
+	for _, f := range r.Findings {
+		r.Red = r.Red || f.Severity == capability.Error
+	}
+	for _, t := range w.cfg.Tests {
+		o := w.runTest(t)
+		r.Red = r.Red || !o.Pass
+		r.Tests = append(r.Tests, o)
+	}
+	return r
+}
+
+// runTest asks the gate what a policy test expects of it.
+func (w *world) runTest(t config.Test) outcome {
+	o := outcome{Pos: t.Pos, Agent: t.Agent, Test: t.Text(), Want: t.Want()}
+	got, code, err := w.ask(t)
+	if err != nil {
+		o.Got = err.Error()
+		return o
+	}
+	o.Got, o.Pass = strings.TrimSpace(got.String()+" "+string(code)), t.Met(got, code)
+	return o
+}
+
+// ask has the gate answer a policy test.
+func (w *world) ask(t config.Test) (capability.Effect, capability.Code, error) {
+	if t.Covers != nil {
+		return w.askCovers(t)
+	}
+	ag, err := w.agent(t.Agent)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	x, err := w.explain(ag, t.Requirement)
+	if err != nil || x.Decision != capability.Allow.String() {
+		return capability.Deny, capability.Code(x.Code), err
+	}
+	return capability.Allow, "", nil
+}
+
+// askCovers answers whether an agent's authority includes a whole grant.
+func (w *world) askCovers(t config.Test) (capability.Effect, capability.Code, error) {
+	ag, err := w.sound(t.Agent)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	set, _ := w.compile(ag, *t.Covers)
+	for g := range set.All() {
+		if g.Inert() != "" {
+			return capability.Deny, "", fmt.Errorf("the grant is inert: %s", g.Inert())
+		}
+	}
+	_, v := w.gate.Covers(ag.ID, set)
+	return v.Decision.Effect, v.Decision.Code, nil
+}
+
+func malformed(err error) (string, bool) {
+	m, ok := errors.AsType[*capability.Malformed](err)
+	if !ok {
+		return "", false
+	}
+	return m.Error(), true
+}
+
+func (a *app) printReport(r report) {
+	u := a.ui
+	for _, f := range r.Findings {
+		u.finding(u.std.out, f)
+	}
+	failed := 0
+	for _, o := range r.Tests {
+		if o.Pass {
+			continue
+		}
+		failed++
+		u.printf("%s: %s %s %s: want %s, got %s\n", u.place(o.Pos), u.paint(red, "failed"), o.Agent, plain(o.Test), o.Want, plain(o.Got))
+	}
+	color, word := green, "ok"
+	if r.Red {
+		color, word = red, "red"
+	}
+	u.printf("%s: %d agents, %d findings, %d tests, %d failed\n", u.paint(color, word), r.Agents, len(r.Findings), len(r.Tests), failed)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capgate/agents"
+	"capgate/capability"
+)
+
+func (a *app) agentsCreate() *cobra.Command {
+	var draft agents.Draft
+	var grants []string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "create AGENT",
+		Short:   "Write the record of a new agent",
+		Long:    "create writes a record into the first folder of agents:. On a terminal it asks for\nwhat the flags leave open; in scripts the flags say it all. A new agent without any\ngrant may do nothing.",
+		Example: "  capgate agents create scout --sandbox ~/projects/foo --access r --grant 'net.get{hosts=[*.github.com]}' --yes",
+		Args:    oneAgent,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			if draft.ID = capability.AgentID(args[0]); draft.ID == "" {
+				return usage(fmt.Errorf("%q is no agent id", args[0]), "an id is made of letters, digits, - _ . and /")
+			}
+			if cmd.Flags().NFlag() == 0 && a.ui.std.terminal {
+				if err := a.wizard(&draft, &grants); err != nil {
+					return err
+				}
+			}
+			return a.create(w, draft, grants, yes)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&draft.Sandbox, "sandbox", "", "the `folder` it works in: read, write and run programs there")
+	f.StringVar(&draft.Access, "access", "", "access to records: r, w or rw")
+	f.StringVar(&draft.Parent, "parent", "", "the `agent` it hangs from")
+	f.StringVar(&draft.Body, "text", "", "the prose below the frontmatter")
+	f.StringArrayVar(&grants, "grant", nil, "a `grant` in compact form; may be repeated")
+	f.BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// wizard asks for what a record needs.
+func (a *app) wizard(d *agents.Draft, grants *[]string) error {
+	for _, q := range []struct {
+		text string
+		into *string
+	}{
+		{"folder it works in (empty for none): ", &d.Sandbox},
+		{"access to records: r, w, rw (empty for none): ", &d.Access},
+		{"agent it hangs from (empty for none): ", &d.Parent},
+		{"what it is, in a sentence: ", &d.Body},
+	} {
+		answer, err := a.ui.prompt(q.text)
+		if err != nil {
+			return usage(err, "")
+		}
+		*q.into = answer
+	}
+	for {
+		answer, err := a.ui.prompt("a grant, such as net.get{hosts=[*.github.com]} (empty when done): ")
+		if err != nil {
+			return usage(err, "")
+		}
+		if answer == "" {
+			return nil
+		}
+		if _, err := capability.ParseSpec(answer); err != nil {
+			a.ui.line(a.ui.std.err, red, "error", err.Error())
+			continue
+		}
+		*grants = append(*grants, answer)
+	}
+}
+
+func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error {
+	if _, ok := w.roster.Agent(d.ID); ok {
+		return usage(fmt.Errorf("there is an agent %s already", d.ID), "")
+	}
+	if len(w.cfg.Agents) == 0 {
+		return broken(fmt.Errorf("the configuration names no folder of agents"), "add agents: ./agents to it")
+	}
+	if len(grants) > 0 {
+		specs, err := a.specs(grants)
+		if err != nil {
+			return err
+		}
+		d.Grants = specs
+	}
+	data, err := agents.New(d)
+	if err != nil {
+		return usage(err, "")
+	}
+	a.ui.printf("%s", data)
+	file := filepath.Join(w.cfg.Agents[0], filepath.FromSlash(strings.TrimPrefix(d.ID, "agents/"))+".md")
+	if err := a.confirm(fmt.Sprintf("write %s?", a.ui.short(file)), yes); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return broken(fmt.Errorf("make a folder for the record: %w", err), "")
+	}
+	err = agents.CreateFile(file, data)
+	if errors.Is(err, fs.ErrExist) {
+		return usage(fmt.Errorf("%s is there already", file), "")
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"capgate/capability"
+	"capgate/doctor"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var strict, list bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is mistyped, too wide or missing",
+		Long:  "doctor examines the configuration, every record and this machine. It warns and\nnever blocks; with --strict it exits 1 when it has warnings or errors.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if list {
+				return a.listChecks()
+			}
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			findings := doctor.Examine(w.subject())
+			if strict && len(findings) > 0 && findings[0].Severity > capability.Note {
+				a.code = exitRed
+			}
+			return a.printFindings(findings)
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 1 on warnings and errors")
+	cmd.Flags().BoolVar(&list, "list", false, "list the checks")
+	return cmd
+}
+
+func (w *world) subject() doctor.Subject {
+	s := doctor.Subject{
+		Findings: w.findings, Own: w.own, OS: runtime.GOOS,
+		Has: func(program string) bool {
+			_, err := exec.LookPath(program)
+			return err == nil
+		},
+	}
+	for ag := range w.roster.All() {
+		if ag.Err == nil {
+			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set})
+		}
+	}
+	return s
+}
+
+func (a *app) printFindings(findings []capability.Finding) error {
+	if a.ui.json {
+		if findings == nil {
+			findings = []capability.Finding{}
+		}
+		return a.ui.emit(findings)
+	}
+	for _, f := range findings {
+		a.ui.finding(a.ui.std.out, f)
+	}
+	if len(findings) == 0 {
+		a.ui.printf("%s: nothing to say\n", a.ui.paint(green, "ok"))
+	}
+	return nil
+}
+
+func (a *app) listChecks() error {
+	type row struct {
+		Code     string `json:"code"`
+		Severity string `json:"severity"`
+		Title    string `json:"title"`
+		Fix      string `json:"fix,omitempty"`
+	}
+	rows := []row{}
+	for _, c := range doctor.Checks() {
+		rows = append(rows, row{c.Code, c.Severity.String(), c.Title, c.Fix})
+	}
+	if a.ui.json {
+		return a.ui.emit(rows)
+	}
+	for _, r := range rows {
+		a.ui.printf("%-16s %-8s %s\n", r.Code, r.Severity, r.Title)
+	}
+	return nil
+}

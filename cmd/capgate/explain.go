@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/gate"
+)
+
+// explanation is the answer to "may this agent do that, and why".
+type explanation struct {
+	Agent    string   `json:"agent"`
+	Decision string   `json:"decision"`
+	Code     string   `json:"code,omitempty"`
+	Need     string   `json:"need"`
+	Grant    string   `json:"grant,omitempty"`   // what allowed it
+	Source   string   `json:"source,omitempty"`  // where that stands
+	Why      string   `json:"why,omitempty"`     // what the agent is not told
+	Nearest  string   `json:"nearest,omitempty"` // what comes closest
+	NearAt   string   `json:"nearest_source,omitempty"`
+	Held     []string `json:"held,omitempty"`
+	Allow    []edit   `json:"to_allow,omitempty"` // the smallest edits that would allow it, all of them needed
+	Blocked  string   `json:"blocked,omitempty"`  // why no edit of records would
+}
+
+// edit is one change of a record.
+type edit struct {
+	Agent string `json:"agent"`
+	Grant string `json:"grant"`
+}
+
+func (e edit) command() string { return fmt.Sprintf("capgate agents grant %s '%s'", e.Agent, e.Grant) }
+
+func (a *app) explain() *cobra.Command {
+	var agent, requirement string
+	cmd := &cobra.Command{
+		Use:     "explain --agent AGENT --requirement REQUIREMENT",
+		Short:   "Say whether an agent may do something, why, and what would change it",
+		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if agent == "" || requirement == "" {
+				return usage(fmt.Errorf("explain needs --agent and --requirement"), "capgate explain --help shows an example")
+			}
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			ag, err := w.agent(agent)
+			if err != nil {
+				return err
+			}
+			x, err := w.explain(ag, requirement)
+			if err != nil {
+				return err
+			}
+			if x.Decision != capability.Allow.String() {
+				a.code = exitRed
+			}
+			if a.ui.json {
+				return a.ui.emit(x)
+			}
+			a.printExplanation(x)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "the agent's `id`")
+	cmd.Flags().StringVar(&requirement, "requirement", "", "a verb and the thing it touches, such as fs.read{path=notes/todo.md}")
+	return cmd
+}
+
+func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
+	need, err := capability.ParseRequirement(text, w.viewOf(ag))
+	x := explanation{Agent: ag.ID, Decision: capability.Deny.String()}
+	if m, ok := malformed(err); ok {
+		x.Need, x.Code, x.Why = text, string(capability.MalformedArguments), m
+		return x, nil
+	}
+	if err != nil {
+		return x, usage(err, "")
+	}
+	v := w.gate.Require(ag.ID, need)
+	d := v.Decision
+	x.Need, x.Decision, x.Code, x.Why, x.Held = need.String(), d.Effect.String(), string(d.Code), v.Why, d.Held()
+	if g := d.Grant(); g != nil {
+		x.Grant, x.Source = g.String(), g.Spec().Pos.String()
+		return x, nil
+	}
+	if v.Approve != "" {
+		x.Why = "approve: lists " + v.Approve
+		return x, nil
+	}
+	if g := d.Nearest(); g != nil {
+		x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
+	}
+	if o := need.Opaque(); o != "" {
+		x.Why, x.Blocked = o, "no grant can cover this"
+		return x, nil
+	}
+	x.Allow, x.Blocked = w.smallest(ag, need, v)
+	return x, nil
+}
+
+// smallest finds the edits that would allow a requirement, and tries them: each
+// link of the chain that denies needs a grant of its own.
+func (w *world) smallest(ag *agents.Agent, need *capability.Requirement, v gate.Verdict) ([]edit, string) {
+	if ag.Err != nil {
+		return nil, "the record cannot be loaded; mend it first"
+	}
+	if w.gate.Fence.Touches(need) {
+		return nil, v.Why
+	}
+	var edits []edit
+	for _, up := range w.above(ag) {
+		if up.Err != nil || up.Record == nil {
+			return nil, fmt.Sprintf("%s cannot be loaded; mend it first", up.ID)
+		}
+		if up.Giveable.Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
+			continue
+		}
+		root := up.Root
+		if root.IsZero() {
+			root = w.cfg.Sandbox
+		}
+		spec, ok := need.Smallest(root)
+		if !ok {
+			return nil, "no grant can be written that covers this alone"
+		}
+		set, _ := w.compile(up, spec)
+		if d := set.Decide(need); !d.Allowed() {
+			return nil, fmt.Sprintf("%s in the record of %s would not do: %s", spec, up.ID, inertness(set, d))
+		}
+		edits = append(edits, edit{up.ID, spec.String()})
+	}
+	return edits, ""
+}
+
+func inertness(set *capability.Set, d capability.Decision) string {
+	for g := range set.All() {
+		if g.Inert() != "" {
+			return g.Inert()
+		}
+		if g.Note() != "" {
+			return g.Note()
+		}
+	}
+	return d.String()
+}
+
+func (a *app) printExplanation(x explanation) {
+	u := a.ui
+	color := red
+	if x.Decision == capability.Allow.String() {
+		color = green
+	}
+	u.printf("%s", u.paint(color, x.Decision))
+	if x.Code != "" {
+		u.printf("  %s", x.Code)
+	}
+	u.printf("\n")
+	held := x.Held
+	if len(held) > 1 || len(held) == 1 && held[0] == x.Nearest {
+		held = nil // the nearest says it
+	}
+	row := func(name, text, at string) {
+		if text != "" {
+			u.printf("  %s\n", strings.TrimRight(fmt.Sprintf("%-8s %s  %s", name, plain(text), u.paint(faint, at)), " "))
+		}
+	}
+	row("agent", x.Agent, "")
+	row("needs", x.Need, "")
+	row("grant", x.Grant, u.short(x.Source))
+	row("because", u.short(x.Why), "")
+	row("nearest", x.Nearest, u.short(x.NearAt))
+	for _, h := range held {
+		row("held", h, "")
+	}
+	row("blocked", x.Blocked, "")
+	for _, e := range x.Allow {
+		row("to allow", e.command(), "")
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capgate/agents"
+	"capgate/capability"
+)
+
+func (a *app) agentsGrant() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "grant AGENT [SPEC...]",
+		Short:   "Widen what an agent may do",
+		Long:    "grant adds to the record of an agent. Without a SPEC it opens a picker over the\ncatalogue, from low to high risk. It shows what will change and asks first.",
+		Example: "  capgate agents grant scout 'net.get{hosts=[*.github.com,api.anthropic.com]}'\n  capgate agents grant scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			ag, err := w.sound(args[0])
+			if err != nil {
+				return err
+			}
+			specs, err := a.specs(args[1:])
+			if err != nil {
+				return err
+			}
+			return a.grant(w, ag, specs, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// specs reads grants from the command line, or has one picked.
+func (a *app) specs(texts []string) ([]capability.Spec, error) {
+	if len(texts) == 0 {
+		return a.pick()
+	}
+	var specs []capability.Spec
+	for _, text := range texts {
+		s, err := capability.ParseSpec(text)
+		if err != nil {
+			return nil, usage(err, "quote the grant: 'net.get{hosts=[*.github.com]}'")
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+func (a *app) grant(w *world, ag *agents.Agent, specs []capability.Spec, yes bool) error {
+	set, findings := w.compile(ag, specs...)
+	for _, f := range findings {
+		a.ui.finding(a.ui.std.err, f)
+	}
+	if err := effective(set, specs); err != nil {
+		return err
+	}
+	if len(ag.Set.Covers(set)) == 0 {
+		a.ui.note("%s holds this already; nothing was changed", ag.ID)
+		return nil
+	}
+	for g := range set.All() {
+		a.ui.printf("%s %s  %s\n", a.ui.paint(green, "+"), plain(g.String()), a.ui.paint(riskColor(g.Risk()), g.Risk().String()))
+		if g.Wide() != "" {
+			a.ui.line(a.ui.std.err, yellow, "warning", g.Wide())
+		}
+	}
+	w.warnBeyond(a.ui, ag, set)
+	if err := a.confirm(fmt.Sprintf("widen %s in %s?", ag.ID, a.ui.short(ag.File)), yes); err != nil {
+		return err
+	}
+	return a.edit(w, ag, agents.Change{Grant: specs})
+}
+
+// effective refuses grants that would mean nothing where they are to stand.
+func effective(set *capability.Set, specs []capability.Spec) error {
+	n := 0
+	for g := range set.All() {
+		if n++; g.Inert() != "" {
+			return usage(fmt.Errorf("%s would be inert: %s", g, g.Inert()), "")
+		}
+	}
+	if n == 0 {
+		return usage(fmt.Errorf("%s grants nothing", specs[0]), "capgate catalogue shows the verbs and their keys")
+	}
+	return nil
+}
+
+// warnBeyond says what of a new grant the agents above will not let through.
+func (w *world) warnBeyond(u *ui, ag *agents.Agent, set *capability.Set) {
+	chain, err := w.roster.Chain(ag.ID)
+	if err != nil {
+		return
+	}
+	for _, link := range chain[1:] {
+		for _, gap := range link.Set.Covers(set) {
+			u.line(u.std.err, yellow, "warning", fmt.Sprintf("%s does not allow %s; until it does, that part stays denied", link.Name, gapText(gap)))
+		}
+	}
+}
+
+// confirm asks before authority is widened. Without a person there, only --yes will do.
+func (a *app) confirm(question string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !a.ui.std.terminal {
+		return usage(fmt.Errorf("this widens an agent, and nobody is here to be asked"), "add --yes")
+	}
+	ok, err := a.ui.ask(question)
+	if err == nil && !ok {
+		err = fmt.Errorf("nothing was changed")
+	}
+	if err != nil {
+		return &exit{code: exitRed, err: err}
+	}
+	return nil
+}
+
+// edit rewrites the record and says what became of it.
+func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
+	change.Options = agents.Options{Config: w.cfg.Sandbox, View: w.view}
+	var result *agents.Edited
+	err := agents.WriteFile(ag.File, func(data []byte) ([]byte, error) {
+		var err error
+		if result, err = agents.Edit(ag.File, data, change); err != nil {
+			return nil, err
+		}
+		return result.Data, nil
+	})
+	if err != nil {
+		return broken(err, hintOf(err))
+	}
+	if a.ui.json {
+		return a.ui.emit(editView(ag, result))
+	}
+	switch {
+	case !result.Changed:
+		a.ui.note("nothing was changed")
+	case shorthand(ag) != "":
+		a.ui.note("%s was written out as grants", shorthand(ag))
+	}
+	for _, s := range result.Still {
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s still covers what was to be revoked", s))
+	}
+	if len(result.Still) > 0 {
+		a.code = exitRed
+	}
+	return nil
+}
+
+func editView(ag *agents.Agent, e *agents.Edited) any {
+	texts := func(specs []capability.Spec) []string {
+		out := []string{}
+		for _, s := range specs {
+			out = append(out, s.String())
+		}
+		return out
+	}
+	return struct {
+		Agent   string   `json:"agent"`
+		File    string   `json:"file"`
+		Changed bool     `json:"changed"`
+		Grants  []string `json:"grants"`
+		Still   []string `json:"still_covered_by"`
+	}{ag.ID, ag.File, e.Changed, texts(e.Grants), texts(e.Still)}
+}
+
+// shorthand names what the first edit of a record writes out.
+func shorthand(ag *agents.Agent) string {
+	var names []string
+	for _, s := range ag.Record.Grants {
+		if s.Origin != "" && !slices.Contains(names, s.Origin) {
+			names = append(names, s.Origin)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*agents.Invalid](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+func (a *app) agentsRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke AGENT SPEC...",
+		Short:   "Narrow what an agent may do",
+		Example: "  capgate agents revoke scout records.update\n  capgate agents revoke scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			ag, err := w.sound(args[0])
+			if err != nil {
+				return err
+			}
+			specs, err := a.specs(args[1:])
+			if err != nil {
+				return err
+			}
+			return a.edit(w, ag, agents.Change{Revoke: specs})
+		},
+	}
+}

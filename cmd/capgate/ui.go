@@ -1,0 +1,195 @@
+package main
+
+// What capgate says on a terminal:
+//
+//   - what was asked for goes to standard output and nothing else does;
+//   - every other line begins with "capgate: " and a word: error, hint, warning, note;
+//   - lower case, no full stop at the end, one thought a line;
+//   - an error says what is the case, its hint what to do about it;
+//   - colour marks risk and effect and nothing else, and only on a terminal;
+//   - with --json, standard output is one JSON value and no colour.
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/config"
+)
+
+type ui struct {
+	std   stdio
+	color bool
+	json  bool
+}
+
+func newUI(std stdio) *ui { return &ui{std: std} }
+
+// paintIf decides whether colour is used: always, never, or on a terminal that
+// does not ask for none.
+func (u *ui) paintIf(setting string) {
+	f, isFile := u.std.out.(*os.File)
+	switch {
+	case u.json || setting == "never":
+		u.color = false
+	case setting == "always":
+		u.color = true
+	default:
+		u.color = isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+}
+
+// The colours.
+const (
+	green  = "32"
+	yellow = "33"
+	red    = "31"
+	faint  = "2"
+	bold   = "1"
+)
+
+func (u *ui) paint(color, text string) string {
+	if !u.color || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+func riskColor(r capability.Risk) string { return [...]string{green, yellow, red}[r] }
+
+func severityColor(s capability.Severity) string { return [...]string{faint, yellow, red}[s] }
+
+// printf writes to standard output, control characters in its arguments made harmless.
+func (u *ui) printf(format string, a ...any) { fmt.Fprintf(u.std.out, format, a...) }
+
+// emit writes one JSON value.
+func (u *ui) emit(v any) error {
+	enc := json.NewEncoder(u.std.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// fail says why a command did not do what was asked. A configuration may have
+// several things wrong with it, each with its own hint.
+func (u *ui) fail(err error) {
+	if list := config.Errors(err); len(list) > 0 {
+		for _, e := range list {
+			u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), e.Hint)
+		}
+		return
+	}
+	hint := ""
+	if e, ok := errors.AsType[*exit](err); ok {
+		hint = e.hint
+	}
+	if e, ok := errors.AsType[*agents.Invalid](err); ok {
+		u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), cmp.Or(e.Hint, hint))
+		return
+	}
+	u.wrong(strings.ReplaceAll(err.Error(), "\n", "; "), hint)
+}
+
+func (u *ui) wrong(text, hint string) {
+	u.line(u.std.err, red, "error", text)
+	if hint != "" {
+		u.line(u.std.err, faint, "hint", hint)
+	}
+}
+
+// place writes a position as seen from the working directory.
+func (u *ui) place(p capability.Pos) string {
+	p.File = u.short(p.File)
+	return p.String()
+}
+
+// short writes a file as seen from the working directory, when it lies below it.
+func (u *ui) short(file string) string {
+	if rel, ok := strings.CutPrefix(file, u.std.dir+"/"); ok && u.std.dir != "" {
+		return rel
+	}
+	return file
+}
+
+func (u *ui) line(w io.Writer, color, word, text string) {
+	fmt.Fprintf(w, "capgate: %s: %s\n", u.paint(color, word), plain(text))
+}
+
+func (u *ui) note(format string, a ...any) {
+	u.line(u.std.err, faint, "note", fmt.Sprintf(format, a...))
+}
+
+// finding writes one finding, its hint on a line of its own.
+func (u *ui) finding(w io.Writer, f capability.Finding) {
+	at := u.place(f.Pos)
+	if at != "" {
+		at += ": "
+	}
+	fmt.Fprintf(w, "%s%s: %s %s\n", at, u.paint(severityColor(f.Severity), f.Severity.String()), plain(f.Text), u.paint(faint, "["+f.Code+"]"))
+	if f.Hint != "" {
+		fmt.Fprintf(w, "    %s %s\n", u.paint(faint, "hint:"), plain(f.Hint))
+	}
+}
+
+// plain makes text from a file or an agent safe to print: control and invisible
+// characters are shown escaped.
+func plain(text string) string {
+	const invisible = "\u200b\u200c\u200d\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+	hidden := func(r rune) bool {
+		return r < 0x20 || r >= 0x7f && r < 0xa0 || strings.ContainsRune(invisible, r) || r >= 0xe0000 && r <= 0xe007f
+	}
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// ask puts a yes-or-no question to the person at the terminal.
+func (u *ui) ask(question string) (bool, error) {
+	answer, err := u.prompt(question + " [y/N] ")
+	if err != nil {
+		return false, err
+	}
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", nil
+}
+
+// prompt reads one line, byte by byte so that nothing beyond it is consumed.
+func (u *ui) prompt(text string) (string, error) {
+	fmt.Fprint(u.std.err, text)
+	const maxLine = 64 << 10
+	var line []byte
+	var b [1]byte
+	for len(line) < maxLine {
+		n, err := u.std.in.Read(b[:])
+		if n == 1 && b[0] == '\n' {
+			return strings.TrimSpace(string(line)), nil
+		}
+		if n == 1 {
+			line = append(line, b[0])
+		}
+		if err != nil && len(line) == 0 {
+			return "", fmt.Errorf("nothing was answered")
+		}
+		if err != nil {
+			break
+		}
+	}
+	return strings.TrimSpace(string(line)), nil
+}

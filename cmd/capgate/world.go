@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/capability/hostfs"
+	"capgate/config"
+	"capgate/gate"
+)
+
+// world is everything that is loaded from the configuration on: what the
+// commands read and the gate decides by.
+type world struct {
+	cfg      *config.Config
+	roster   *agents.Roster
+	gate     *gate.Gate
+	view     capability.View
+	own      []capability.Root // the gateway's own files
+	findings []capability.Finding
+}
+
+// load reads the configuration and every record it names.
+func (a *app) load() (*world, error) {
+	view, err := hostView()
+	if err != nil {
+		return nil, broken(err, "")
+	}
+	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	if err != nil {
+		return nil, broken(err, "name one with -c, or copy config.example.yml to capgate.yml")
+	}
+	cfg, findings, err := config.Load(file, view)
+	if err != nil {
+		return nil, broken(err, "")
+	}
+	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
+	if err != nil {
+		return nil, broken(err, "")
+	}
+	own, err := cfg.Own(view)
+	if err != nil {
+		return nil, broken(err, "")
+	}
+	return &world{
+		cfg: cfg, roster: roster, view: view, own: own, findings: append(findings, roster.Findings()...),
+		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...)},
+	}, nil
+}
+
+// hostView is how this machine reads paths: from the working directory, with the
+// user's home, following links.
+func hostView() (capability.View, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return capability.View{}, fmt.Errorf("the working directory: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		home = ""
+	}
+	return capability.View{Cwd: cwd, Home: home, FS: hostfs.FS{}}, nil
+}
+
+// agent finds an agent by the id a person types.
+func (w *world) agent(name string) (*agents.Agent, error) {
+	id := capability.AgentID(name)
+	if id == "" {
+		return nil, usage(fmt.Errorf("%q is no agent id", name), "an id is made of letters, digits, - _ . and /")
+	}
+	ag, ok := w.roster.Agent(id)
+	if !ok {
+		return nil, broken(fmt.Errorf("there is no agent %q", id), w.meant(id))
+	}
+	return ag, nil
+}
+
+func (w *world) meant(id string) string {
+	var ids []string
+	for ag := range w.roster.All() {
+		ids = append(ids, ag.ID)
+	}
+	if near := capability.Closest(id, ids); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return "capgate agents list shows those there are"
+}
+
+// sound is agent, for commands that need a record without errors.
+func (w *world) sound(name string) (*agents.Agent, error) {
+	ag, err := w.agent(name)
+	if err != nil {
+		return nil, err
+	}
+	if ag.Err != nil {
+		return nil, broken(ag.Err, "until this is mended the agent may do nothing")
+	}
+	return ag, nil
+}
+
+// viewOf is how an agent's own requests are read: relative to its root.
+func (w *world) viewOf(ag *agents.Agent) capability.View {
+	v := w.view
+	if !ag.Root.IsZero() {
+		v.Cwd = ag.Root.Dir
+	} else if !w.cfg.Sandbox.IsZero() {
+		v.Cwd = w.cfg.Sandbox.Dir
+	}
+	return v
+}
+
+// compile reads grants as if they stood in an agent's record.
+func (w *world) compile(ag *agents.Agent, specs ...capability.Spec) (*capability.Set, []capability.Finding) {
+	return capability.Compile(specs, capability.Options{
+		Dialect: ag.Record.Dialect, Config: w.cfg.Sandbox, Agent: ag.Root, View: w.view,
+	})
+}
+
+// above visits an agent and those it hangs from, nearest first.
+func (w *world) above(ag *agents.Agent) []*agents.Agent {
+	line := []*agents.Agent{ag}
+	const deepest = 32 // the roster refuses longer lines, and circles
+	for len(line) < deepest {
+		last := line[len(line)-1]
+		if last.Record == nil || last.Record.Parent == "" {
+			break
+		}
+		parent, ok := w.roster.Agent(last.Record.Parent)
+		if !ok {
+			break
+		}
+		line = append(line, parent)
+	}
+	return line
+}

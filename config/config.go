@@ -1,0 +1,114 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"capgate/capability"
+)
+
+// Config is what capgate.yml says. It is plain values; nothing in it is open or
+// running.
+type Config struct {
+	File    string          // the file itself, absolute
+	Agents  []string        // the folders of records, absolute, in the order written
+	Sandbox capability.Root // the root that grants hang from, zero if none is written
+	State   string          // the folder that capgate keeps between runs, absolute
+	Tests   []Test          // in the order written
+}
+
+// defaultState is where state goes when nothing is said of it.
+const defaultState = ".capgate"
+
+// Load reads a configuration file. The view says what a relative file name and
+// ~ stand for, and where folders really are. Nothing is loaded of a file with
+// errors: take them apart with [Errors].
+func Load(file string, v capability.View) (*Config, []capability.Finding, error) {
+	data, err := read(absolute(file, v))
+	if err != nil {
+		return nil, nil, &Error{Pos: capability.Pos{File: file}, Text: err.Error()}
+	}
+	return Parse(file, data, v)
+}
+
+// Parse is [Load] for a file that was already read. It looks at nothing but what
+// the view shows it.
+func Parse(file string, data []byte, v capability.View) (*Config, []capability.Finding, error) {
+	c := &Config{File: absolute(file, v)}
+	r := &reader{faults: newFaults(file), view: v, dir: path.Dir(c.File)}
+	if !path.IsAbs(c.File) {
+		r.add(capability.Pos{File: file}, "name it by its absolute path", "nobody can tell where this file is")
+	}
+	if root := r.document(data); root != nil {
+		fill(r, root, "capgate.yml", sections(), c)
+		r.defaults(c)
+	}
+	if err := r.err(); err != nil {
+		return nil, nil, err
+	}
+	return c, r.findings, nil
+}
+
+// Own returns the files and folders of the gateway itself, for the fence that no
+// grant reaches through: the configuration, what is kept, and the records.
+func (c *Config) Own(v capability.View) ([]capability.Root, error) {
+	var roots []capability.Root
+	for _, place := range append([]string{c.File, c.State}, c.Agents...) {
+		root, err := capability.ParseRoot(place, "", v)
+		if err != nil {
+			return nil, fmt.Errorf("find the gateway's own %s: %w", place, err)
+		}
+		roots = append(roots, root)
+	}
+	return roots, nil
+}
+
+// absolute hangs a file name from the working directory.
+func absolute(file string, v capability.View) string {
+	if path.IsAbs(file) {
+		return path.Clean(file)
+	}
+	return path.Join(v.Cwd, file)
+}
+
+// read returns what a file holds, one byte more than it may hold at most.
+func read(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("there is no such file")
+	case err != nil:
+		return nil, fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
+	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
+		return nil, errors.New("this is not a regular file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// defaults fills in what was not written and says what that means.
+func (r *reader) defaults(c *Config) {
+	if c.State == "" {
+		c.State = path.Join(r.dir, defaultState)
+	}
+	if len(c.Agents) == 0 {
+		r.warn("no_agents", "there is no agents: section, so that nobody may do anything", "write agents: ./agents")
+	}
+	if c.Sandbox.Real == "/" {
+		r.warn("wide_sandbox", "the sandbox root is the whole file system", "name the folder that agents work in")
+	}
+}
+
+func (r *reader) warn(code, text, hint string) {
+	r.findings = append(r.findings, capability.Finding{
+		Code: code, Severity: capability.Warning, Pos: capability.Pos{File: r.file}, Text: text, Hint: hint,
+	})
+}

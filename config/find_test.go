@@ -1,0 +1,43 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"capgate/config"
+)
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write(t, in("here/capgate.yml"), "")
+	write(t, in("xdg/capgate/capgate.yml"), "")
+	write(t, in("home/.config/capgate/capgate.yml"), "")
+	write(t, in("dangling/x"), "")
+	if err := os.Symlink("nowhere", in("dangling/capgate.yml")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, explicit, cwd, xdg, home, want string }{
+		{"named", "other.yml", in("here"), in("xdg"), in("home"), in("here/other.yml")},
+		{"named by its whole path", "/etc/capgate.yml", in("here"), in("xdg"), in("home"), "/etc/capgate.yml"},
+		{"here", "", in("here"), in("xdg"), in("home"), in("here/capgate.yml")},
+		{"the user's", "", in("empty"), in("xdg"), in("home"), in("xdg/capgate/capgate.yml")},
+		{"the user's, where no variable says so", "", in("empty"), "", in("home"), in("home/.config/capgate/capgate.yml")},
+		{"a relative variable is none", "", in("empty"), "xdg", in("home"), in("home/.config/capgate/capgate.yml")},
+		{"the variable alone counts when it is set", "", in("empty"), in("empty"), in("home"), ""},
+		{"a link to nowhere is not passed over", "", in("dangling"), in("xdg"), in("home"), in("dangling/capgate.yml")},
+		{"none", "", in("empty"), "", in("empty"), ""},
+		{"nothing known", "", "", "", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := config.Find(tc.explicit, tc.cwd, tc.xdg, tc.home)
+			if got != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("Find = %q, %v; want %q", got, err, tc.want)
+			}
+			if list := config.Errors(err); err != nil && (len(list) != 1 || list[0].Hint == "") {
+				t.Errorf("%v has no hint", err)
+			}
+		})
+	}
+}

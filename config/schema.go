@@ -1,0 +1,117 @@
+package config
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
+)
+
+// Key is one line of the schema: something that may be written in capgate.yml.
+type Key struct {
+	Name   string // with the keys it stands under: "sandbox.root", "tests[].agent"
+	Takes  string // what is written there, in words
+	Served bool   // false for what this version refuses by name
+	Help   string
+}
+
+// Schema returns every key of capgate.yml, a section before what stands under it.
+func Schema() []Key {
+	var all []Key
+	for _, k := range sections() {
+		all = append(all, k.line(""))
+		all = append(all, k.under...)
+	}
+	return all
+}
+
+// key is one line of the table that a map is read by. To serve one more, give it
+// a reader, and the value it fills a field.
+type key[T any] struct {
+	name  string
+	takes string
+	help  string
+	read  func(r *reader, n *yaml.Node, into *T) // nil: known, and not in this version
+	under []Key                                  // what stands below it, for the schema
+}
+
+func (k key[T]) line(above string) Key {
+	return Key{Name: above + k.name, Takes: k.takes, Served: k.read != nil, Help: k.help}
+}
+
+// lines returns a table as the schema shows it below another key.
+func lines[T any](above string, keys []key[T]) []Key {
+	list := make([]Key, len(keys))
+	for i, k := range keys {
+		list[i] = k.line(above)
+	}
+	return list
+}
+
+// sections is the table of the file itself.
+func sections() []key[Config] {
+	return []key[Config]{
+		{name: "listen", takes: "an address", help: "where agents connect over HTTP"},
+		{
+			name: "agents", takes: "a folder or a list of folders", read: (*reader).agents,
+			help: "where the agent records are; an agent without a record may do nothing",
+		},
+		{name: "skills", takes: "a list of folders", help: "where the skills are"},
+		{
+			name: "sandbox", takes: "a folder or a map", read: (*reader).sandbox, under: lines("sandbox.", sandboxKeys()),
+			help: "the root that fs and proc grants hang from; no record reaches beyond it",
+		},
+		{
+			name: "state", takes: "a folder", read: (*reader).state,
+			help: "what capgate keeps between runs, ./" + defaultState + " unless written",
+		},
+		{name: "upstreams", takes: "a map of servers", help: "the MCP servers behind the gateway"},
+		{name: "mappings", takes: "a list of folders", help: "what the arguments of tools mean"},
+		{name: "secrets", takes: "a map of secrets", help: "where the values behind secret handles come from"},
+		{name: "providers", takes: "a map of providers", help: "LLM providers whose own tools are narrowed"},
+		{name: "limits", takes: "a map of limits", help: "how long, how large and how often"},
+		{name: "guardrail", takes: "a map", help: "where decisions are recorded"},
+		{
+			name: "tests", takes: "a list of policy tests", read: (*reader).tests, under: testLines(),
+			help: "what must be allowed and what must be denied",
+		},
+	}
+}
+
+// sandboxKeys is the table of sandbox: written as a map.
+func sandboxKeys() []key[capability.Root] {
+	return []key[capability.Root]{
+		{name: "root", takes: "a folder", read: (*reader).sandboxRoot, help: "the same as sandbox: with a folder"},
+		{name: "backend", takes: "auto", read: (*reader).backend, help: "what confines programs; auto is the best there is"},
+	}
+}
+
+// testKeys is the table of one entry of tests:.
+func testKeys() []key[block] {
+	return []key[block]{
+		{name: "agent", takes: "an agent's id", read: (*reader).testAgent, help: "who is asked about"},
+		{name: "allow", takes: "a list of requirements", read: (*reader).testAllow, help: "what must be allowed"},
+		{name: "deny", takes: "a list of requirements", read: (*reader).testDeny, help: "what must be denied"},
+	}
+}
+
+// entryKeys is the table of one entry of allow: or deny: written as a map.
+func entryKeys() []key[Test] {
+	return []key[Test]{
+		{
+			name: "requirement", takes: "a requirement", read: (*reader).requirement,
+			help: "a verb and the one thing it touches: fs.read{path=notes/todo.md}",
+		},
+		{
+			name: "covers", takes: "a grant", read: (*reader).covers,
+			help: "a grant that is, or is not, inside all that the agent holds: net.get{hosts=[github.com]}",
+		},
+		{name: "code", takes: "a code", read: (*reader).code, help: "under deny: only: the code of the denial, such as scope_violation"},
+		{name: "tool", takes: "a tool's name", help: "a whole tool call"},
+		{name: "args", takes: "a map of arguments", help: "the arguments of the tool call"},
+		{name: "skill", takes: "a skill's name", help: "a skill that is, or is not, shown"},
+	}
+}
+
+func testLines() []Key {
+	return append(lines("tests[].", testKeys()), lines("tests[].allow[].", entryKeys())...)
+}

@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"capgate/capability"
+)
+
+// Checks returns every check, in the order of its list.
+func Checks() []Check {
+	return []Check{
+		{"invalid_config", capability.Error, "records and configuration that cannot be loaded", "mend it; until then its agent may do nothing", loaded("invalid_config")},
+		{"unknown_verb", capability.Error, "verbs that are not in the catalogue", "capgate catalogue lists the verbs", loaded("unknown_verb")},
+		{"invalid_grant", capability.Error, "entries that are no grants", "write verb{key=[value]} or verb: {key: [value]}", loaded("invalid_grant")},
+		{"unknown_key", capability.Warning, "scope keys that the verb does not have", "capgate catalogue lists the keys of each verb", loaded("unknown_key")},
+		{"wrong_type", capability.Warning, "scope values of the wrong type", "write text or a list of text", loaded("wrong_type")},
+		{"invalid_value", capability.Warning, "scope values that cannot be read", "", loaded("invalid_value")},
+		{"empty_scope", capability.Warning, "scopes that name nothing", "name what is meant, or remove the grant", loaded("empty_scope")},
+		{"bare_grant", capability.Warning, "external verbs without a scope", "", loaded("bare_grant")},
+		{"no_root", capability.Warning, "file and program grants without a sandbox root", "add in: to the grant, or sandbox: to the record or the configuration", loaded("no_root")},
+		{"outside_root", capability.Warning, "grants outside the sandbox root", "move the grant inside the root, or widen sandbox: in the configuration", loaded("outside_root")},
+		{"interpreter", capability.Warning, "interpreters named as programs", "", loaded("interpreter")},
+		{"clamped", capability.Warning, "roots that were narrowed at load", "write the root that is meant", loaded("clamped")},
+		{"exceeds_parent", capability.Warning, "grants that an agent above does not allow", "grant it to the agent above as well, or remove it here", loaded("exceeds_parent")},
+		{"missing_parent", capability.Error, "agents that hang from one that is not there", "name an agent that exists; until then nothing is allowed", loaded("missing_parent")},
+		{"own_files", capability.Error, "grants to write where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
+		{"any_program", capability.Warning, "proc.exec without cmds: or patterns:", "name the programs: cmds: [git, rg]", grants(anyProgram)},
+		{"project_code", capability.Note, "programs that run the project's own code", "the OS sandbox is the fence for what they do", grants(projectCode)},
+		{"any_tool", capability.Error, "tool.invoke for every tool", "name the tools: tools: [files.*]", grants(anyTool)},
+		{"any_host", capability.Warning, "net verbs on any public host", "name the hosts: hosts: [\"*.example.com\"]", grants(anyHost)},
+		{"whole_disk", capability.Error, "grants on the whole file system", "name the folder: in: ~/project", grants(wholeDisk)},
+		{"everything", capability.Error, "Rye's permission for everything", "name what is needed", grants(everything)},
+		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
+		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
+	}
+}
+
+func ownFiles(s Subject, g *capability.Grant) string {
+	if v := g.Verb(); v != "fs.write" && v != "fs.delete" {
+		return ""
+	}
+	set, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
+	for _, own := range s.Own {
+		for _, dir := range []string{own.Dir, path.Join(own.Dir, "x")} {
+			p, err := capability.View{}.Path(dir)
+			if err == nil && set.Decide(capability.File(g.Verb(), p)).Allowed() {
+				return fmt.Sprintf("%s covers %s", g, own.Dir)
+			}
+		}
+	}
+	return ""
+}
+
+func anyProgram(_ Subject, g *capability.Grant) string {
+	if g.Verb() == "proc.exec" && g.Wide() != "" {
+		return fmt.Sprintf("%s runs any program", g)
+	}
+	return ""
+}
+
+func projectCode(_ Subject, g *capability.Grant) string {
+	cmds, _ := g.Spec().Get("cmds")
+	var found []string
+	for _, c := range cmds.Values {
+		if capability.RunsProject(c) {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s runs what the project says", strings.Join(found, ", "))
+}
+
+func anyTool(_ Subject, g *capability.Grant) string {
+	if g.Verb() == "tool.invoke" && g.Wide() != "" {
+		return fmt.Sprintf("%s calls every tool that has no mapping", g)
+	}
+	return ""
+}
+
+func anyHost(_ Subject, g *capability.Grant) string {
+	if strings.HasPrefix(string(g.Verb()), "net.") && g.Wide() != "" {
+		return fmt.Sprintf("%s reaches every public host", g)
+	}
+	return ""
+}
+
+func wholeDisk(_ Subject, g *capability.Grant) string {
+	if strings.HasPrefix(string(g.Verb()), "fs.") && g.Wide() != "" {
+		return fmt.Sprintf("%s is the whole file system", g)
+	}
+	return ""
+}
+
+func everything(_ Subject, g *capability.Grant) string {
+	if g.Verb() != "rye.execute.tool" {
+		return ""
+	}
+	if ids, _ := g.Spec().Get("ids"); len(ids.Values) != 1 || ids.Values[0] != "*" {
+		return ""
+	}
+	return "every tool may be executed"
+}
+
+// localName finds hosts that are granted by a name which only this machine or
+// network knows: the name is allowed, what it resolves to is not.
+func localName(_ Subject, g *capability.Grant) string {
+	for _, h := range g.Hosts() {
+		if name := h.String(); strings.HasPrefix(name, "localhost") || strings.Contains(name, ".localhost") {
+			return fmt.Sprintf("%s is granted by name", name)
+		}
+	}
+	return ""
+}
+
+// backend says whether programs can be confined here.
+func backend(s Subject) []capability.Finding {
+	say := func(sev capability.Severity, text, hint string) []capability.Finding {
+		return []capability.Finding{{Severity: sev, Text: text, Hint: hint}}
+	}
+	switch {
+	case s.OS == "linux" && !s.Has("bwrap"):
+		return say(capability.Warning, "bwrap is not installed: programs cannot be confined on this machine",
+			"Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap; Alpine: apk add bubblewrap")
+	case s.OS == "darwin" && !s.Has("/usr/bin/sandbox-exec"):
+		return say(capability.Warning, "/usr/bin/sandbox-exec is missing: programs cannot be confined on this machine", "it ships with macOS")
+	case s.OS != "linux" && s.OS != "darwin":
+		return say(capability.Warning, "there is no sandbox backend for "+s.OS+": programs run unconfined", "run the gateway on Linux or macOS")
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+
+	"capgate/capability"
+)
+
+// Subject is what is examined: a loaded configuration, and this machine.
+type Subject struct {
+	Findings []capability.Finding // what load said
+	Agents   []Agent
+	Own      []capability.Root         // the gateway's own files: configuration, records, state
+	OS       string                    // runtime.GOOS
+	Has      func(program string) bool // whether a program is installed
+}
+
+// Agent is one agent with a sound record.
+type Agent struct {
+	ID  string
+	Pos capability.Pos // its record
+	Set *capability.Set
+}
+
+// Check is one thing that doctor looks for.
+type Check struct {
+	Code     string
+	Severity capability.Severity
+	Title    string // what the check is about, for the list of checks
+	Fix      string // what to do when it finds something and has no better hint
+
+	find func(Subject) []capability.Finding
+}
+
+// Examine runs every check and returns what they found, the worst first, then by
+// place.
+func Examine(s Subject) []capability.Finding {
+	var all []capability.Finding
+	for _, c := range Checks() {
+		for _, f := range c.find(s) {
+			f.Code = c.Code
+			f.Severity = max(f.Severity, c.Severity)
+			if f.Hint == "" {
+				f.Hint = c.Fix
+			}
+			all = append(all, f)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b capability.Finding) int {
+		return cmp.Or(
+			cmp.Compare(b.Severity, a.Severity),
+			cmp.Compare(a.Pos.File, b.Pos.File),
+			cmp.Compare(a.Pos.Line, b.Pos.Line),
+		)
+	})
+	return all
+}
+
+// loaded picks what load said under a code.
+func loaded(code string) func(Subject) []capability.Finding {
+	return func(s Subject) []capability.Finding {
+		var found []capability.Finding
+		for _, f := range s.Findings {
+			if f.Code == code {
+				found = append(found, f)
+			}
+		}
+		return found
+	}
+}
+
+// grants finds grants in effect about which judge has something to say.
+func grants(judge func(Subject, *capability.Grant) string) func(Subject) []capability.Finding {
+	return func(s Subject) []capability.Finding {
+		var found []capability.Finding
+		for _, a := range s.Agents {
+			for g := range a.Set.All() {
+				if g.Inert() != "" {
+					continue
+				}
+				if text := judge(s, g); text != "" {
+					pos := g.Spec().Pos
+					if pos.File == "" {
+						pos = a.Pos
+					}
+					found = append(found, capability.Finding{Pos: pos, Text: a.ID + ": " + text})
+				}
+			}
+		}
+		return found
+	}
+}

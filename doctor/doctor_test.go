@@ -1,0 +1,121 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/doctor"
+)
+
+func subject(t *testing.T, grants ...string) doctor.Subject {
+	t.Helper()
+	var specs []capability.Spec
+	for i, text := range grants {
+		s, err := capability.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Pos = capability.Pos{File: "scout.md", Line: i + 1}
+		specs = append(specs, s)
+	}
+	root := capability.Root{Dir: "/w", Real: "/w"}
+	set, findings := capability.Compile(specs, capability.Options{Config: root})
+	return doctor.Subject{
+		Findings: findings,
+		Agents:   []doctor.Agent{{ID: "agents/scout", Set: set}},
+		Own:      []capability.Root{{Dir: "/w/agents", Real: "/w/agents"}},
+		OS:       "linux",
+		Has:      func(string) bool { return true },
+	}
+}
+
+// TestExamine: each check finds its case, and only that (R-EGG-31).
+func TestExamine(t *testing.T) {
+	for _, c := range []struct{ grant, want string }{
+		{"fs.reed", "error unknown_verb did you mean fs.read?"},
+		{"fs.read{pathz=[x]}", "warning unknown_key did you mean paths?"},
+		{"net.get{hosts={a=b}}", "warning wrong_type write text"},
+		{"net.get{hosts=[\"a b\"]}", "warning invalid_value "},
+		{"net.get{hosts=[]}", "warning empty_scope name what is meant"},
+		{"net.get", "warning bare_grant write net.get"},
+		{"fs.read{in=/etc}", "warning outside_root move the grant"},
+		{"proc.exec{cmds=[sh]}", "warning interpreter say which calls"},
+		{"fs.read{in=/}", "warning clamped write the root"},
+		{"fs.write{in=/w}", "error own_files keep records"},
+		{"fs.write{paths=[agents]}", "error own_files keep records"},
+		{"fs.write{paths=[agents/*]}", "error own_files keep records"},
+		{"proc.exec{in=/w}", "warning any_program name the programs"},
+		{"proc.exec{cmds=[make]}", "note project_code the OS sandbox"},
+		{"tool.invoke:*", "error any_tool name the tools"},
+		{"net.get{hosts=[*]}", "warning any_host name the hosts"},
+		{"rye.*", "error everything name what"},
+		{"net.get{hosts=[localhost]}", "note local_name the address"},
+	} {
+		found := doctor.Examine(subject(t, c.grant))
+		if len(found) != 1 && c.grant != "rye.*" {
+			t.Errorf("%s: %v", c.grant, found)
+			continue
+		}
+		f := found[0]
+		got := f.Severity.String() + " " + f.Code + " " + f.Hint
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %s, want %s", c.grant, got, c.want)
+		}
+		if f.Pos.Line != 1 || f.Text == "" {
+			t.Errorf("%s: %v", c.grant, f)
+		}
+	}
+	for _, fine := range []string{
+		"records.read", "fs.read{paths=[docs]}", "fs.write{paths=[out]}", "net.get{hosts=[*.github.com]}",
+		"proc.exec{cmds=[rg,jq]}", "tool.invoke:files.*", "rye.execute.tool.a.*", "memory.read:*",
+	} {
+		if found := doctor.Examine(subject(t, fine)); len(found) > 0 {
+			t.Errorf("%s: %v", fine, found)
+		}
+	}
+}
+
+func TestBackend(t *testing.T) {
+	for _, c := range []struct {
+		os   string
+		has  bool
+		want string
+	}{
+		{"linux", true, ""},
+		{"linux", false, "bwrap is not installed"},
+		{"darwin", true, ""},
+		{"darwin", false, "/usr/bin/sandbox-exec is missing"},
+		{"windows", true, "no sandbox backend for windows"},
+		{"freebsd", true, "no sandbox backend for freebsd"},
+	} {
+		s := subject(t, "records.read")
+		s.OS, s.Has = c.os, func(string) bool { return c.has }
+		found := doctor.Examine(s)
+		if (c.want == "") != (len(found) == 0) || len(found) > 0 && !strings.Contains(found[0].Text, c.want) {
+			t.Errorf("%s %v: %v", c.os, c.has, found)
+		}
+	}
+}
+
+// TestChecks: the list can be printed: every check says what it is about, once.
+func TestChecks(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range doctor.Checks() {
+		if c.Code == "" || c.Title == "" || seen[c.Code] {
+			t.Errorf("%+v", c)
+		}
+		seen[c.Code] = true
+	}
+}
+
+// TestOrder: the worst comes first, then by place.
+func TestOrder(t *testing.T) {
+	var got []string
+	for _, f := range doctor.Examine(subject(t, "net.get", "proc.exec{cmds=[make]}", "tool.invoke:*", "fs.reed")) {
+		got = append(got, f.Code)
+	}
+	if want := "any_tool unknown_verb bare_grant project_code"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

@@ -1,0 +1,116 @@
+package gate
+
+import (
+	"strings"
+
+	"capgate/agents"
+	"capgate/capability"
+)
+
+// Gate decides for the agents of one roster. It is immutable: a reload makes a
+// new one.
+type Gate struct {
+	Roster *agents.Roster
+	Fence  capability.Fence // the gateway's own files, never reached through a grant
+}
+
+// Verdict is the answer to a list of requirements that one call needs together.
+type Verdict struct {
+	// Decision is that of the first requirement that was denied, or of the last
+	// one when all are allowed. Without any requirement it denies.
+	Decision capability.Decision
+
+	// Approve names what somebody has to say yes to first: a verb, or "".
+	Approve string
+
+	// Why says for the operator what the agent itself is not told: a broken
+	// record, the link of the chain that denied.
+	Why string
+}
+
+// Require decides what an agent needs for one call. All requirements must be
+// allowed, each by the agent's own set and by everything its set hangs from.
+func (g *Gate) Require(agent string, needs ...*capability.Requirement) Verdict {
+	line, denied := g.lineage(agent, needs)
+	if denied != nil {
+		return *denied
+	}
+	var last capability.Decision
+	for _, need := range needs {
+		if last = decide(line, need); !last.Allowed() {
+			return Verdict{Decision: last, Why: last.Link()}
+		}
+		if g.Fence.Touches(need) {
+			return Verdict{
+				Decision: capability.Denial(capability.ScopeViolation, need),
+				Why:      "the gateway's own files are never reached through a grant",
+			}
+		}
+	}
+	return approval(line, last, needs)
+}
+
+// decide asks the chain, and for the name of a tool every ceiling as well.
+func decide(line agents.Lineage, need *capability.Requirement) capability.Decision {
+	d := line.Chain.Decide(need)
+	if !d.Allowed() || need.Verb() != "tool.invoke" {
+		return d
+	}
+	for _, ceiling := range line.Ceilings {
+		if !ceiling.Set.Decide(need).Allowed() {
+			return d.Narrowed(ceiling.Name)
+		}
+	}
+	return d
+}
+
+// Covers compares a whole set with what an agent holds, through its chain.
+func (g *Gate) Covers(agent string, set *capability.Set) ([]capability.Gap, Verdict) {
+	line, denied := g.lineage(agent, nil)
+	if denied != nil {
+		return nil, *denied
+	}
+	for _, link := range line.Chain {
+		if gaps := link.Set.Covers(set); len(gaps) > 0 {
+			return gaps, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: link.Name}
+		}
+	}
+	return nil, Verdict{Decision: capability.Decision{Effect: capability.Allow}}
+}
+
+func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Lineage, *Verdict) {
+	var need *capability.Requirement
+	if len(needs) > 0 {
+		need = needs[0]
+	}
+	if _, ok := g.Roster.Agent(agent); !ok {
+		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no such agent"}
+	}
+	line, err := g.Roster.Lineage(agent)
+	if err != nil {
+		return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
+	}
+	return line, nil
+}
+
+// approval turns an allowed call into one that waits for approval, where the
+// record of the agent or of one above it says so.
+func approval(line agents.Lineage, d capability.Decision, needs []*capability.Requirement) Verdict {
+	for _, name := range line.Approve {
+		for _, need := range needs {
+			if matches(name, need) {
+				return Verdict{Decision: capability.Denial(capability.RequiresApproval, need), Approve: name}
+			}
+		}
+	}
+	return Verdict{Decision: d}
+}
+
+// matches reports whether an entry of approve: means a requirement: its verb, a
+// whole resource as "fs.*", or the name of the tool that is called.
+func matches(name string, need *capability.Requirement) bool {
+	resource, all := strings.CutSuffix(name, ".*")
+	v := need.Verb()
+	return name == string(v) || all && resource == v.Resource() ||
+		v == "tool.invoke" && (name == need.Object() || all && strings.HasPrefix(need.Object(), resource+"."))
+}

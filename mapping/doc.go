@@ -1,0 +1,53 @@
+// Package mapping says what a tool call requires: which verbs, on which files,
+// hosts, programs and keys, read off the arguments that are about to be sent.
+//
+// A mapping is data that an operator writes or chooses, never something the
+// server says about itself. It gives each argument of each tool a role:
+//
+//	server: files
+//	tools:
+//	  read_text_file: { path: fs.read, head: free, tail: free }
+//	  move_file:      { source: [fs.read, fs.delete], destination: fs.write }
+//	  edit_files:     { "edits[*].file.path": fs.write, "edits[*].text": free }
+//
+//	m, findings, err := mapping.Parse("files.yml", data)
+//	tool := m.Tool("read_text_file") // nil when no mapping covers the tool
+//	needs, err := tool.Require(mapping.Call{Name: "files.read_text_file", Args: args, View: view})
+//
+// The arguments are read where they stand in the message. What comes back is
+// what the bytes need that will be forwarded, not what a decoded copy of them
+// would need. An argument without a role is refused when it is there, one with a
+// role when it is not, unless the mapping gives its default or calls it optional.
+// Every value counts: each element of an array, each nested occurrence.
+//
+// # Roles
+//
+// A verb is a role; its resource decides how the value is read.
+//
+//	fs.read                          a path; also tree: true, glob: true
+//	net.get                          a URL; net.connect a host:port; also as: url, as: host
+//	{ verb: net, method: verb_arg }  a URL, under the verb that another argument names
+//	proc.exec                        an argv, or plain words in one text
+//	proc.eval                        a shell command line
+//	{ in: proc.exec }                its working directory; argv0, argv and env likewise
+//	memory.write                     a key; { verb: records.update, dim: class } another dimension
+//	{ headers: [Accept] }            HTTP headers, those and no others
+//	secret                           text in which {{secret:name}} is honoured
+//	free                             any value, not looked at
+//
+// A list of roles means that all of them apply. Besides arguments a tool may have
+// requires: (what every call needs, whatever its arguments), label: (for the
+// toxic-flow check) and additional: free (pass on arguments that are not listed;
+// a URL among them still needs net.get). An argument that has one of these names
+// is written with a dot in front: .label.
+//
+// # Limitations
+//
+// What a tool does with a value is the operator's word: a server that follows
+// redirects, or reads a second file next to the one it was given, is held by the
+// sandbox, not by its mapping. A path that hangs from another argument instead of
+// the server's directory cannot be described yet, nor can a key of an object that
+// is itself a path. Grants that limit arguments of an unmapped tool see their
+// text only: the number 7 and the text "7" are one value to them. Prompts,
+// resources and declarations have no mapping in this version.
+package mapping

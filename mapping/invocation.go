@@ -1,0 +1,184 @@
+package mapping
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// invoke is the verb under which a tool is called by its name.
+const invoke = capability.Verb("tool.invoke")
+
+const (
+	maxScalars     = 4096 // values in a call that grants of tool.invoke are held against
+	maxNames       = 256  // names among them
+	maxScalar      = 4096 // bytes of one of them
+	maxInvocations = 64   // values of one name, and combinations of all
+)
+
+// invocations adds the requirement to call the tool by its name, with the
+// arguments that a grant may limit. One that has several values needs each of
+// them. An argument that is too much to be written out is left out: then only a
+// grant that does not limit it covers the call.
+func (r *reading) invocations() error {
+	if r.Name == "" {
+		return malformed("", "names no tool")
+	}
+	s := scalars{limits: r.Limits}
+	s.collect("", r.Args)
+	args, combinations := s.combine()
+	words := make([]capability.Word, 1+len(args))
+	words[0] = capability.Word{Dim: "tool", Value: r.Name}
+	for n := range combinations {
+		rest := n
+		for i, a := range args {
+			words[1+i] = capability.Word{Dim: "args." + a.name, Value: a.values[rest%len(a.values)]}
+			rest /= len(a.values)
+		}
+		q, err := capability.Keyed(invoke, words...)
+		if err := r.need(place{}, q, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scalars are the texts, numbers and truth values of a call, by the names of
+// their arguments; those inside objects as "repo.owner".
+type scalars struct {
+	args   []argument
+	count  int
+	limits func(argument string) bool
+}
+
+// argument is everything that a call gives under one name.
+type argument struct {
+	name   string
+	values []string
+	over   bool // there is more than can be held against a grant
+}
+
+// combine returns the arguments that can be written out, and how many
+// combinations of their values there are.
+func (s *scalars) combine() ([]argument, int) {
+	if s.count > maxScalars || len(s.args) > maxNames {
+		return nil, 1
+	}
+	args := slices.DeleteFunc(s.args, func(a argument) bool { return a.over })
+	combinations := 1
+	for _, a := range args {
+		if combinations *= len(a.values); combinations > maxInvocations {
+			return slices.DeleteFunc(args, func(a argument) bool { return len(a.values) > 1 }), 1
+		}
+	}
+	return args, combinations
+}
+
+func (s *scalars) collect(name string, v wire.Value) {
+	if s.count > maxScalars || len(s.args) > maxNames {
+		return
+	}
+	switch v.Kind() {
+	case wire.Object:
+		for key, member := range v.Members() {
+			if text, _ := key.Str(); member.Kind() != wire.Null {
+				s.collect(inside(name, text), member)
+			}
+		}
+	case wire.Array:
+		for elem := range v.Elems() {
+			s.collect(name, elem)
+		}
+	case wire.Invalid: // no arguments at all
+	default:
+		s.add(name, v)
+	}
+}
+
+func (s *scalars) add(name string, v wire.Value) {
+	if s.count++; s.limits != nil && !s.limits(name) {
+		return
+	}
+	i := slices.IndexFunc(s.args, func(a argument) bool { return a.name == name })
+	if i < 0 {
+		i = len(s.args)
+		s.args = append(s.args, argument{name: name})
+	}
+	a := &s.args[i]
+	value, isText := v.Str()
+	if !isText {
+		value = string(v.Raw())
+	}
+	switch {
+	case a.over || slices.Contains(a.values, value):
+	case len(value) > maxScalar || len(a.values) == maxInvocations:
+		a.over = true
+	default:
+		a.values = append(a.values, value)
+	}
+}
+
+// additional is what an argument without a role needs, when the tool passes such
+// arguments on and the argument is a URL.
+const additional = capability.Verb("net.get")
+
+// additional reads an argument that the mapping does not know, in a tool that
+// passes those on: whatever is a URL in it, or its key, must be one that may be
+// fetched.
+func (r *reading) additional(key string, at place) error {
+	if r.values++; r.values > most {
+		return tooMany("", "values to decide on")
+	}
+	text, _ := at.value.Str()
+	for _, s := range [...]string{key, text} {
+		if !isURL(s) {
+			continue
+		}
+		target, err := capability.ParseURL(s)
+		if err := r.need(at, capability.Net(additional, target), err); err != nil {
+			return err
+		}
+	}
+	for key, member := range at.value.Members() {
+		name, _ := key.Str()
+		if err := r.additional(name, place{value: member, name: inside(at.name, printable(name))}); err != nil {
+			return err
+		}
+	}
+	i := 0
+	for elem := range at.value.Elems() {
+		if err := r.additional("", place{value: elem, name: at.name + "[" + strconv.Itoa(i) + "]"}); err != nil {
+			return err
+		}
+		i++
+	}
+	return nil
+}
+
+// isURL reports whether some reader may take a text for a URL that names a host:
+// a scheme and a slash of either kind, or the scheme of the web alone. Readers
+// skip what they cannot see in front, and leave out the breaks within.
+func isURL(text string) bool {
+	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	const longest = 64 // bytes in which a scheme must end
+	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text[:min(len(text), longest)])
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch {
+	case !ok || !isScheme(scheme):
+		return false
+	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
+		return true
+	}
+	return strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`)
+}
+
+// isScheme reports whether a text can be the scheme of a URL. One letter is the
+// name of a drive.
+func isScheme(text string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return len(text) > 1 && strings.IndexByte(letters, text[0]) >= 0 && strings.Trim(text, letters+"0123456789+-.") == ""
+}
