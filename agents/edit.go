@@ -67,6 +67,7 @@ type Refusal struct {
 	Hint string // what to do instead, "" if nothing comes to mind
 }
 
+// Error writes the refusal as one sentence, place first.
 func (e *Refusal) Error() string { return (*Invalid)(e).Error() }
 
 // refuse is a refusal that concerns the record as a whole.
@@ -244,7 +245,8 @@ func (e *edit) revoke(s capability.Spec) error {
 	if err != nil {
 		return err
 	}
-	matches := func(i item) bool { return i.is(s) || i.is(hung) }
+	meant := e.effect(hung)
+	matches := func(i item) bool { return i.is(s) || i.is(hung) || e.effect(i.spec) == meant }
 	if s.Bare {
 		matches = func(i item) bool { return i.spec.Verb == s.Verb }
 	}
@@ -349,6 +351,16 @@ func (e *edit) still() []capability.Spec {
 func (e *edit) compiled(specs ...capability.Spec) *capability.Set {
 	set, _ := capability.Compile(specs, e.options())
 	return set
+}
+
+// effect writes what a grant means where the record stands, so that it can be
+// revoked by what capabilities shows of it as well.
+func (e *edit) effect(s capability.Spec) string {
+	var text []string
+	for g := range e.compiled(s).All() {
+		text = append(text, plainForm(g.Spec()))
+	}
+	return strings.Join(text, "\n")
 }
 
 // holdsAny reports whether any grant of a set is in effect.

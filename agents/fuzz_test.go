@@ -32,36 +32,53 @@ func corpus(f *testing.F, add func(name, text string)) {
 }
 
 // FuzzParse: nothing crashes the reader, everything is either a record or an
-// error, and each grant of a record can be written down and read back.
+// error, and each grant of a record can be written down and read back (R-EGG-29).
 func FuzzParse(f *testing.F) {
 	corpus(f, func(name, text string) { f.Add(filepath.Ext(name), text) })
 	f.Fuzz(func(t *testing.T, ext, text string) {
 		rec, _, err := agents.Parse("scout"+ext, []byte(text))
-		invalid := (*agents.Invalid)(nil)
-		switch {
-		case rec == nil && err == nil:
-			t.Fatal("neither a record nor an error")
-		case rec != nil && err != nil:
-			t.Fatal("a record and an error", err)
-		case errors.As(err, &invalid) && (invalid.Pos.Line < 1 || invalid.Pos.Col < 1 || invalid.Pos.File == ""):
-			t.Fatalf("an error without a place: %v", err)
-		case err != nil:
+		if err != nil {
+			placed(t, rec, err)
 			return
 		}
-		if rec.ID == "" || capability.AgentID(rec.ID) != rec.ID || rec.Parent != "" && capability.AgentID(rec.Parent) != rec.Parent {
-			t.Fatalf("%q is no id, or %q", rec.ID, rec.Parent)
+		if rec.ID == "" || capability.AgentID(rec.ID) != rec.ID {
+			t.Fatalf("%q is no id", rec.ID)
+		}
+		if rec.Parent != "" && capability.AgentID(rec.Parent) != rec.Parent {
+			t.Fatalf("%q is no parent", rec.Parent)
 		}
 		capability.Compile(rec.Grants, capability.Options{Dialect: rec.Dialect})
 		for _, s := range slices.Concat(rec.Grants, rec.Delegable) {
-			back, err := capability.ParseSpec(s.String())
-			if err != nil {
-				t.Fatalf("%s cannot be read back: %v", s, err)
-			}
-			if !back.Equal(s) {
-				t.Fatalf("%s is read back as %s", s, back)
-			}
+			readBack(t, s)
 		}
 	})
+}
+
+// placed checks that an error comes alone and says where.
+func placed(t *testing.T, rec *agents.Record, err error) {
+	t.Helper()
+	if rec != nil {
+		t.Fatal("a record and an error", err)
+	}
+	invalid := (*agents.Invalid)(nil)
+	if errors.As(err, &invalid) && (invalid.Pos.Line < 1 || invalid.Pos.Col < 1 || invalid.Pos.File == "") {
+		t.Fatalf("an error without a place: %v", err)
+	}
+	if invalid == nil && !errors.Is(err, agents.ErrNoAgent) {
+		t.Fatalf("got a %T: %v", err, err)
+	}
+}
+
+// readBack writes a grant down and reads it.
+func readBack(t *testing.T, s capability.Spec) {
+	t.Helper()
+	back, err := capability.ParseSpec(s.String())
+	if err != nil {
+		t.Fatalf("%s cannot be read back: %v", s, err)
+	}
+	if !back.Equal(s) {
+		t.Fatalf("%s is read back as %s", s, back)
+	}
 }
 
 // FuzzEdit: to grant and to revoke the same leaves the set as it was, and no

@@ -281,6 +281,9 @@ func TestLineage(t *testing.T) {
 	if diff := cmp.Diff([]string{"net.post", "fs.write"}, l.Approve); diff != "" {
 		t.Error(diff)
 	}
+	if cap(l.Chain) > len(l.Chain) || cap(l.Ceilings) > len(l.Ceilings) || cap(l.Approve) > len(l.Approve) {
+		t.Error("whoever appends to a lineage writes into everybody's")
+	}
 	need, _ := capability.ParseRequirement("tool.invoke{tool=x.y}", capability.View{})
 	if !l.Ceilings[0].Set.Decide(need).Allowed() || l.Ceilings[1].Set.Decide(need).Allowed() {
 		t.Error("the ceilings are not those of the records")

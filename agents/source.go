@@ -21,6 +21,7 @@ type Invalid struct {
 	Hint string // what to do about it, "" if nothing comes to mind
 }
 
+// Error writes the error as one sentence, place first.
 func (e *Invalid) Error() string {
 	s := e.Text
 	if at := e.Pos.String(); at != "" {

@@ -18,7 +18,7 @@ const (
 )
 
 // Watch reloads the registry whenever a file or folder changes, until the
-// context ends. The folders are also looked at every few seconds, which catches
+// context ends. It begins with a reload. The folders are also looked at every few seconds, which catches
 // what some file systems never announce; where they cannot be watched at all,
 // which is logged, that is all there is. It returns the context's error.
 func (r *Registry) Watch(ctx context.Context) error {

@@ -24,7 +24,7 @@ type Decision struct {
 	Code   Code
 	need   *Requirement
 	grant  *Grant   // what allowed it
-	held   []*Grant // what the set has for the verb, when it denied
+	held   []*Grant // what the set has for the verb
 	link   string   // the link of the chain that denied, "" for the agent itself
 }
 
@@ -143,23 +143,16 @@ func (c Chain) Decide(r *Requirement) Decision {
 		if i == 0 {
 			own = d
 		}
-		if d.Allowed() {
-			continue
+		switch {
+		case d.Allowed():
+		case i > 0:
+			return own.Narrowed(link.Name)
+		default:
+			return d
 		}
-		if i > 0 {
-			d.Code, d.link, d.held = ScopeViolation, link.Name, c[0].held(r.verb)
-		}
-		return d
 	}
 	return own
 }
 
 // Holds reports whether the agent's own set has any grant of the verb.
 func (c Chain) Holds(v Verb) bool { return len(c) > 0 && c[0].Set.Holds(v) }
-
-func (l Link) held(v Verb) []*Grant {
-	if t := l.Set.tables[v]; t != nil {
-		return t.held
-	}
-	return nil
-}

@@ -139,10 +139,11 @@ func (s *Set) Decide(r *Requirement) Decision {
 	if s == nil || s.tables[r.verb] == nil {
 		return Decision{Code: CapabilityAbsent, need: r}
 	}
-	if g := s.tables[r.verb].find(s, r); g != nil && r.opaque == "" {
-		return Decision{Effect: Allow, need: r, grant: g}
+	t := s.tables[r.verb]
+	if g := t.find(s, r); g != nil && r.opaque == "" {
+		return Decision{Effect: Allow, need: r, grant: g, held: t.held}
 	}
-	return Decision{Code: ScopeViolation, need: r, held: s.tables[r.verb].held}
+	return Decision{Code: ScopeViolation, need: r, held: t.held}
 }
 
 func (t *table) find(s *Set, r *Requirement) *Grant {

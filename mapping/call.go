@@ -61,6 +61,28 @@ func tooMany(argument, what string) error {
 	return refuse(capability.LimitExceeded, argument, "has more than %d %s", most, what)
 }
 
+// printable writes a text of the call for a message: short, and in ASCII, since
+// what it holds may be there to mislead whoever reads the message.
+func printable(text string) string {
+	const longest = 64
+	plain := text != "" && len(text) <= longest
+	for i := 0; i < len(text) && plain; i++ {
+		plain = text[i] > ' ' && text[i] < 0x7f
+	}
+	if plain {
+		return text
+	}
+	return quoted(text, longest)
+}
+
+// quoted writes the beginning of a text in quotes and ASCII.
+func quoted(text string, longest int) string {
+	if len(text) <= longest {
+		return strconv.QuoteToASCII(text)
+	}
+	return strconv.QuoteToASCII(text[:longest]) + "…"
+}
+
 // Require says what a call needs. All of it must be allowed. An error is always
 // a [*Refused], and the call is then denied.
 func (t *Tool) Require(c Call) ([]Need, error) {

@@ -90,6 +90,7 @@ func TestInvocation(t *testing.T) {
 	set := compile(t,
 		"tool.invoke{tools=[s.t],args={owner=[acme],n=[7,true]}}",
 		"tool.invoke{tools=[s.t],args={repo.name=[a,b]}}",
+		"tool.invoke{tools=[wide.*],args={owner=[acme*]}}",
 		"tool.invoke{tools=[open.*]}",
 	)
 	many := func(n int, format string) string {
@@ -122,6 +123,10 @@ func TestInvocation(t *testing.T) {
 		{"many values elsewhere", "s.t", `{"owner":"acme","n":7,"ids":[` + many(900, "%d") + `]}`, allow},
 		{"many combinations", "s.t", `{"owner":"acme","n":7,"a":[` + many(50, "%d") + `],"b":[` + many(50, "%d") + `]}`, allow},
 		{"a value behind many", "s.t", `{"owner":["acme",` + many(70, `"acme%d"`) + `,"evil"],"n":7}`, "scope_violation"},
+		{"another value among many combinations", "s.t", `{"owner":["acme","evil"],"n":7,"a":[` + many(50, "%d") + `],"b":[` + many(50, "%d") + `]}`, "scope_violation"},
+		{"a value behind many that are allowed", "wide.t", `{"owner":[` + many(70, `"acme%d"`) + `,"evil"]}`, "scope_violation"},
+		{"a long value behind one that is allowed", "wide.t", `{"owner":["acme","evil` + strings.Repeat("x", 5000) + `"]}`, "scope_violation"},
+		{"many values that are allowed", "wide.t", `{"owner":[` + many(60, `"acme%d"`) + `]}`, allow},
 		{"too many values", "s.t", `{"owner":"acme","n":7,"ids":[` + many(5000, "%d") + `]}`, "scope_violation"},
 		{"too many names", "s.t", `{"owner":"acme","n":7,` + many(300, `"x%d":1`) + `}`, "scope_violation"},
 		{"without a limit", "open.x", `{"a":[` + many(5000, "%d") + `]}`, allow},

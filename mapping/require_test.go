@@ -101,8 +101,10 @@ func TestRequire(t *testing.T) {
 		{"tool by an argument", `{tool: tool.invoke}`, `{"tool":"a.b"}`, "tool.invoke a.b @ tool"},
 		{"escaped names", `{'a\.b': fs.read, .label: fs.write}`, `{"a.b":"x","label":"y"}`, "fs.read x @ a.b\nfs.write y @ label"},
 		{"requires", `{requires: [{net.get: api.github.com}], q: free}`, `{"q":"x"}`, "net.get api.github.com"},
-		{"requires with a port, a URL and a file", `{requires: [{net.get: ["a.com:443", "https://b.com/x"]}, {fs.read: docs}, "memory.read{key=k}", obs.append, {proc.exec: git status}]}`, ``,
-			"net.get a.com:443\nnet.get b.com:443\nfs.read docs\nmemory.read k\nobs.append\nproc.exec git status"},
+		{
+			"requires with a port, a URL and a file", `{requires: [{net.get: ["a.com:443", "https://b.com/x"]}, {fs.read: docs}, "memory.read{key=k}", obs.append, {proc.exec: git status}]}`, ``,
+			"net.get a.com:443\nnet.get b.com:443\nfs.read docs\nmemory.read k\nobs.append\nproc.exec git status",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, required(t, parseTool(t, tt.tool), tt.args)); diff != "" {
@@ -136,10 +138,14 @@ func TestRequireNested(t *testing.T) {
 		{"one or many: many", either, `{"source":["a","b"]}`, "fs.read a @ source[0]\nfs.read b @ source[1]"},
 		{"one or many: none", either, `{"source":[]}`, "malformed_arguments: the argument source is missing, and what the tool takes instead is not known"},
 		{"arrays in arrays", `{"m[*][*].p": fs.read}`, `{"m":[[{"p":"a"}],[{"p":"b"},{"p":"c"}]]}`, "fs.read a @ m[0][0].p\nfs.read b @ m[1][0].p\nfs.read c @ m[1][1].p"},
-		{"words that may belong together", `{"r[*].c": {verb: records.update, dim: class}, "r[*].p": {verb: records.update, dim: path}}`, `{"r":[{"c":"a","p":"x"},{"c":"b","p":"y"}]}`,
-			"records.update a x @ r[0].c\nrecords.update b x @ r[1].c\nrecords.update a y @ r[0].c\nrecords.update b y @ r[1].c"},
-		{"a word left out in one element", records, `{"r":[{"c":"a","p":"x"},{"c":"b"}]}`,
-			"records.update a x @ r[0].c\nrecords.update b x @ r[1].c\nrecords.update a  @ r[0].c\nrecords.update b  @ r[1].c"},
+		{
+			"words that may belong together", `{"r[*].c": {verb: records.update, dim: class}, "r[*].p": {verb: records.update, dim: path}}`, `{"r":[{"c":"a","p":"x"},{"c":"b","p":"y"}]}`,
+			"records.update a x @ r[0].c\nrecords.update b x @ r[1].c\nrecords.update a y @ r[0].c\nrecords.update b y @ r[1].c",
+		},
+		{
+			"a word left out in one element", records, `{"r":[{"c":"a","p":"x"},{"c":"b"}]}`,
+			"records.update a x @ r[0].c\nrecords.update b x @ r[1].c\nrecords.update a  @ r[0].c\nrecords.update b  @ r[1].c",
+		},
 		{"a word left out in all", records, `{"r":[{"c":"a"},{"c":"b"}]}`, "records.update a  @ r[0].c\nrecords.update b  @ r[1].c"},
 		{"a key left out where others stand", `{a: memory.read, b: {verb: memory.read, optional: true}}`, `{"a":"x"}`, "memory.read x @ a"},
 	} {
@@ -240,7 +246,7 @@ func TestRequireProgram(t *testing.T) {
 
 // TestDirectory proves where a program runs: the requirement does not show it.
 func TestDirectory(t *testing.T) {
-	set := compile(t, "proc.eval{in=/w}", "fs.read{in=/w}")
+	set, all := compile(t, "proc.eval{in=/w}"), compile(t, "proc.eval{in=/}")
 	tool := parseTool(t, `{cmd: proc.eval, cwd: {in: proc.eval}}`)
 	stays := parseTool(t, `{cmd: proc.eval, cwd: {in: proc.eval, default: /srv}}`)
 	for _, tt := range []struct {
@@ -269,6 +275,33 @@ func TestDirectory(t *testing.T) {
 		}
 		if got := answerAll(set, needs); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		if got := answerAll(all, needs); (got == allow) != (tt.cwd != "") {
+			t.Errorf("%s: got %s where any directory is held", tt.name, got)
+		}
+	}
+}
+
+// TestRequiresView proves that a fixed requirement is read as the upstream reads
+// it, not as it was read at load.
+func TestRequiresView(t *testing.T) {
+	tool := parseTool(t, `{requires: [{fs.read: docs}, {proc.eval: ls}]}`)
+	set := compile(t, "fs.read{in=/w/docs}", "proc.eval{in=/w}")
+	for cwd, want := range map[string]string{"/w": allow, "/": "scope_violation", "/x": "scope_violation", "": "scope_violation"} {
+		c := callOf(t, "")
+		c.View.Cwd = cwd
+		needs, err := tool.Require(c)
+		if cwd == "" { // there is no directory that the program could run in
+			if err == nil {
+				t.Error("a program runs in no directory")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answerAll(set, needs); got != want {
+			t.Errorf("in %s: got %s, want %s", cwd, got, want)
 		}
 	}
 }

@@ -241,17 +241,3 @@ func (r *reading) keyedNeeds(k keyed) error {
 	}
 	return nil
 }
-
-// printable writes a text of the call for a message: short, and in ASCII, since
-// what it holds may be there to mislead whoever reads the message.
-func printable(text string) string {
-	const longest = 64
-	plain := text != "" && len(text) <= longest
-	for i := 0; i < len(text) && plain; i++ {
-		plain = text[i] > ' ' && text[i] < 0x7f
-	}
-	if plain {
-		return text
-	}
-	return quoted(text, longest)
-}

@@ -93,11 +93,3 @@ func mayHoldHandle(v wire.Value) bool {
 	raw := v.Raw()
 	return bytes.Contains(raw, []byte(handleOpen)) || bytes.Contains(raw, []byte(`\u`))
 }
-
-// quoted writes the beginning of a text in quotes and ASCII.
-func quoted(text string, longest int) string {
-	if len(text) <= longest {
-		return strconv.QuoteToASCII(text)
-	}
-	return strconv.QuoteToASCII(text[:longest]) + "…"
-}

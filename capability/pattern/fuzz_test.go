@@ -63,9 +63,7 @@ func FuzzCovers(f *testing.F) {
 	f.Add("{a,b}{a,b}", "a?", "?[ab]", "ab", uint8(0))
 	f.Add("src/**/x?.go", "src/**.go", "src/*/*", "src/x1.go", uint8(2))
 	f.Fuzz(func(t *testing.T, a, b, c, s string, universe uint8) {
-		u := pattern.Universe(universe % 3)
-		var ls []*language
-		var ps []pattern.Row
+		q := &question{u: []pattern.Universe{pattern.Universe(universe % 3)}}
 		for _, text := range []string{a, b, c} {
 			p, err := pattern.Parse(text, pattern.Slash)
 			if err != nil {
@@ -75,26 +73,33 @@ func FuzzCovers(f *testing.F) {
 			if l == nil {
 				return
 			}
-			ls, ps = append(ls, l), append(ps, pattern.Row{p})
+			q.add(pattern.Row{p}, []*language{l})
 		}
-		outside := func(s string) bool {
-			return inUniverse(u, s) && ls[0].match(s) && !ls[1].match(s) && !ls[2].match(s)
-		}
-		v := pattern.Covers(ps[1:], ps[0], []pattern.Universe{u})
-		switch {
-		case v.Yes && slices.ContainsFunc(append(short(3), s), outside):
-			t.Errorf("%q in %q, %q: Yes, but it is not", a, b, c)
-		case v.Yes || v.Capped:
-		case !outside(v.Witness[0]):
-			t.Errorf("%q in %q, %q: the witness %q is none", a, b, c, v.Witness)
-		}
-		// What is common to a pattern and a union is in both.
-		witness, ok, capped := pattern.Meets([]pattern.Universe{u}, ps[:1], ps[1:])
-		common := func(s string) bool {
-			return inUniverse(u, s) && ls[0].match(s) && (ls[1].match(s) || ls[2].match(s))
-		}
-		if ok && !common(witness[0]) || !ok && !capped && slices.ContainsFunc(append(short(3), s), common) {
-			t.Errorf("%q meets %q, %q: %q, %t", a, b, c, witness, ok)
-		}
+		q.a, q.la, q.b, q.lb = q.b[0], q.lb[0], q.b[1:], q.lb[1:]
+		strs := append(short(3), s)
+		checkCovers(t, q, strs)
+		checkMeets(t, q, strs)
 	})
+}
+
+func checkCovers(t *testing.T, q *question, strs []string) {
+	v := pattern.Covers(q.b, q.a, q.u)
+	if v.Yes && slices.ContainsFunc(strs, func(s string) bool { return q.outside(s) }) {
+		t.Errorf("%s in %v: Yes, but it is not", q.a, q.b)
+	}
+	if !v.Yes && !v.Capped && !q.outside(v.Witness...) {
+		t.Errorf("%s in %v: the witness %q is none", q.a, q.b, v.Witness)
+	}
+}
+
+// What is common to a pattern and a union is in both.
+func checkMeets(t *testing.T, q *question, strs []string) {
+	common := func(s string) bool {
+		in := func(row []*language) bool { return row[0].match(s) }
+		return inUniverse(q.u[0], s) && in(q.la) && slices.ContainsFunc(q.lb, in)
+	}
+	witness, ok, capped := pattern.Meets(q.u, []pattern.Row{q.a}, q.b)
+	if ok && !common(witness[0]) || !ok && !capped && slices.ContainsFunc(strs, common) {
+		t.Errorf("%s meets %v: %q, %t", q.a, q.b, witness, ok)
+	}
 }

@@ -56,26 +56,7 @@ func (o *oracle) sequence(inside bool) [][]token {
 		if c := o.text[o.at]; inside && (c == ',' || c == '}') {
 			break
 		}
-		var tails [][]token
-		switch c := o.next(); c {
-		case '{':
-			tails = o.alternatives(true)
-		case '*':
-			kind := byte('*')
-			if o.at < len(o.text) && o.text[o.at] == '*' {
-				o.at++
-				kind = 'S'
-			}
-			tails = [][]token{{{kind: kind}}}
-		case '?':
-			tails = [][]token{{{kind: '?'}}}
-		case '[':
-			tails = [][]token{{{kind: '[', spans: o.class()}}}
-		case '\\':
-			tails = [][]token{{{kind: 'c', char: o.next()}}}
-		default:
-			tails = [][]token{{{kind: 'c', char: c}}}
-		}
+		tails := o.piece()
 		if o.overflow = o.overflow || len(seqs)*len(tails) > maxSequences; o.overflow {
 			tails = tails[:1]
 			seqs = seqs[:1]
@@ -89,6 +70,28 @@ func (o *oracle) sequence(inside bool) [][]token {
 		seqs = longer
 	}
 	return seqs
+}
+
+// piece reads what one place of a sequence can be.
+func (o *oracle) piece() [][]token {
+	switch c := o.next(); c {
+	case '{':
+		return o.alternatives(true)
+	case '*':
+		if o.at < len(o.text) && o.text[o.at] == '*' {
+			o.at++
+			return [][]token{{{kind: 'S'}}}
+		}
+		return [][]token{{{kind: '*'}}}
+	case '?':
+		return [][]token{{{kind: '?'}}}
+	case '[':
+		return [][]token{{{kind: '[', spans: o.class()}}}
+	case '\\':
+		return [][]token{{{kind: 'c', char: o.next()}}}
+	default:
+		return [][]token{{{kind: 'c', char: c}}}
+	}
 }
 
 // join puts sequences together. Stars that meet are one star, the widest.

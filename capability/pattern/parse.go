@@ -21,6 +21,7 @@ type SyntaxError struct {
 	Reason string // "[ is never closed"
 }
 
+// Error names the pattern, the reason and the place.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("pattern %q: %s (byte %d)", e.Text, e.Reason, e.Offset+1)
 }

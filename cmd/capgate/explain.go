@@ -85,7 +85,7 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 	}
 	v := w.gate.Require(ag.ID, need)
 	d := v.Decision
-	x.Need, x.Decision, x.Code, x.Why, x.Held = need.String(), d.Effect.String(), string(d.Code), v.Why, d.Held()
+	x.Need, x.Decision, x.Code, x.Why = need.String(), d.Effect.String(), string(d.Code), v.Why
 	if g := d.Grant(); g != nil {
 		x.Grant, x.Source = g.String(), g.Spec().Pos.String()
 		return x, nil
@@ -94,6 +94,7 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 		x.Why = "approve: lists " + v.Approve
 		return x, nil
 	}
+	x.Held = d.Held()
 	if g := d.Nearest(); g != nil {
 		x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
 	}

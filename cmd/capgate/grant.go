@@ -137,8 +137,11 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 		}
 		return result.Data, nil
 	})
+	if e, ok := errors.AsType[*agents.Refusal](err); ok {
+		return usage(e, e.Hint)
+	}
 	if err != nil {
-		return broken(err, hintOf(err))
+		return broken(err, "")
 	}
 	if a.ui.json {
 		return a.ui.emit(editView(ag, result))
@@ -184,13 +187,6 @@ func shorthand(ag *agents.Agent) string {
 		}
 	}
 	return strings.Join(names, " and ")
-}
-
-func hintOf(err error) string {
-	if e, ok := errors.AsType[*agents.Invalid](err); ok {
-		return e.Hint
-	}
-	return ""
 }
 
 func (a *app) agentsRevoke() *cobra.Command {

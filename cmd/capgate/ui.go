@@ -95,6 +95,10 @@ func (u *ui) fail(err error) {
 		u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), cmp.Or(e.Hint, hint))
 		return
 	}
+	if e, ok := errors.AsType[*agents.Refusal](err); ok {
+		u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), cmp.Or(e.Hint, hint))
+		return
+	}
 	u.wrong(strings.ReplaceAll(err.Error(), "\n", "; "), hint)
 }
 
