@@ -15,10 +15,14 @@ import (
 func TestDeclaration(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"{}", "[]"},
-		{"{ network: { allowedHosts: ['api.weather.gov'] }, secrets: ['WEATHER_API_KEY'] }",
-			"[net.get{hosts=[api.weather.gov]} net.post{hosts=[api.weather.gov]} net.put{hosts=[api.weather.gov]} net.delete{hosts=[api.weather.gov]} secret.use{names=[WEATHER_API_KEY]}]"},
-		{"fs_reach: { read: [\".\"], write: [\".\"] }\nnetwork: { allowedHosts: [] }\nprocess: { allowedBinaries: [] }\nsecrets: []",
-			"[fs.read{paths=[.]} fs.write{paths=[.]}]"},
+		{
+			"{ network: { allowedHosts: ['api.weather.gov'] }, secrets: ['WEATHER_API_KEY'] }",
+			"[net.get{hosts=[api.weather.gov]} net.post{hosts=[api.weather.gov]} net.put{hosts=[api.weather.gov]} net.delete{hosts=[api.weather.gov]} secret.use{names=[WEATHER_API_KEY]}]",
+		},
+		{
+			"fs_reach: { read: [\".\"], write: [\".\"] }\nnetwork: { allowedHosts: [] }\nprocess: { allowedBinaries: [] }\nsecrets: []",
+			"[fs.read{paths=[.]} fs.write{paths=[.]}]",
+		},
 		{"fs_reach: { write: [out, /srv/x, ~/y] }", "[fs.write{paths=[out]} fs.write{in=/srv/x} fs.write{in=~/y}]"},
 		{"storage: { scope: agent, kind: kv }\nprocess: { allowedBinaries: [git] }", "[memory.read{keys=[agent/*]} memory.write{keys=[agent/*]} proc.exec{cmds=[git]}]"},
 		{"[]", "f:1:1: a declaration is a map of categories, not a list; write {} for a tool that touches nothing"},

@@ -107,10 +107,11 @@ func assemble(opts Options, found folders, before *Roster) *Roster {
 	r := &Roster{agents: map[string]*Agent{}, claims: map[string][]string{}, findings: found.findings}
 	files := make([]loaded, len(found.files))
 	parallel(len(files), func(i int) { files[i] = load(found.files[i], opts) })
+	var lost []loaded
 	for _, f := range found.failed {
-		files = append(files, f.lost(before)...)
+		lost = append(lost, f.lost(before)...)
 	}
-	for _, f := range files {
+	for _, f := range slices.Concat(files, lost) {
 		r.enter(f, before)
 	}
 	r.ids = slices.Sorted(maps.Keys(r.agents))

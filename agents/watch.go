@@ -17,10 +17,11 @@ const (
 	sweep    = 5 * time.Second        // how often they are looked at without any event
 )
 
-// Watch reloads the registry whenever a file or folder changes, until the
-// context ends. It begins with a reload. The folders are also looked at every few seconds, which catches
-// what some file systems never announce; where they cannot be watched at all,
-// which is logged, that is all there is. It returns the context's error.
+// Watch reloads the registry whenever a file or folder changes, and once to
+// begin with, until the context ends. The folders are also looked at every few
+// seconds, which catches what some file systems never announce; where they
+// cannot be watched at all, which is logged, that is all there is. It returns
+// the context's error.
 func (r *Registry) Watch(ctx context.Context) error {
 	w := watcher{Registry: r, sweep: sweep}
 	return w.run(ctx)
@@ -60,7 +61,7 @@ func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <
 			if w.concerns(e) {
 				w.changed(quiet)
 			}
-		case <-errs: // such as a queue that ran over: anything may have changed
+		case <-errs: //nolint:errcheck // such as a queue that ran over: anything may have changed
 			w.changed(quiet)
 		case <-quiet.C:
 			w.reload()

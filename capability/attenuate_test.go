@@ -7,6 +7,7 @@ import (
 	"capgate/capability"
 )
 
+// TestAttenuate is what R-EGG-26 asks for.
 func TestAttenuate(t *testing.T) {
 	boss := compileAnywhere(t, []string{"agent.grant", "net.get{hosts=[*.github.com]}", "fs.read{in=/w}"})
 	narrow := compileAnywhere(t, []string{"agent.grant{id=scout}", "net.get{hosts=[*.github.com]}"})

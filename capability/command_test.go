@@ -280,11 +280,11 @@ func TestArgvPatternIsAPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	any := []pattern.Universe{pattern.Any}
-	if v := pattern.Covers([]pattern.Row{{outer}}, pattern.Row{inner}, any); !v.Yes {
+	words := []pattern.Universe{pattern.Any}
+	if v := pattern.Covers([]pattern.Row{{outer}}, pattern.Row{inner}, words); !v.Yes {
 		t.Error("git log ** does not cover git log -n ? -- *")
 	}
-	if v := pattern.Covers([]pattern.Row{{inner}}, pattern.Row{outer}, any); v.Yes {
+	if v := pattern.Covers([]pattern.Row{{inner}}, pattern.Row{outer}, words); v.Yes {
 		t.Error("git log -n ? -- * covers git log **")
 	}
 }

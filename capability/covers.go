@@ -142,15 +142,15 @@ func (r Root) inside(outer Root) bool {
 func coversArgvs(held []*Grant, g *Grant) (string, bool) {
 	var rows []pattern.Row
 	for _, b := range held {
-		for _, c := range b.cmds {
-			rows = append(rows, pattern.Row{anyArgv(c)})
+		for _, p := range b.calls {
+			rows = append(rows, pattern.Row{p})
 		}
 		for _, p := range b.argvs {
 			rows = append(rows, pattern.Row{p})
 		}
 	}
-	for _, c := range g.cmds {
-		if w, ok := coversArgv(rows, anyArgv(c)); !ok {
+	for _, p := range g.calls {
+		if w, ok := coversArgv(rows, p); !ok {
 			return w, false
 		}
 	}

@@ -101,6 +101,10 @@ func (d Decision) String() string {
 	switch {
 	case d.Allowed():
 		return fmt.Sprintf("allowed by %s", d.grant)
+	case d.Code == SelfModification:
+		return string(d.Code) + ": an agent never changes its own authority, not even to narrow it"
+	case d.Code == ExceedsGrantorAuthority:
+		return string(d.Code) + ": what is passed on must be within what is held"
 	case d.need == nil:
 		return string(d.Code)
 	case d.Code == CapabilityAbsent:

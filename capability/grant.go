@@ -22,6 +22,7 @@ type Grant struct {
 	paths []pathEntry        // fs; nil with allPaths
 	hosts []Host             // net
 	cmds  []string           // proc.exec
+	calls []*pattern.Pattern // proc.exec: each of cmds with any arguments
 	argvs []*pattern.Pattern // proc.exec
 	any   bool               // fs: everything beneath the root; proc: any program
 	dims  []dimension        // keyed verbs, one for each of the entry's
@@ -158,7 +159,7 @@ func verbNames() []string {
 // expand writes out what one spec stands for: a Rye wildcard for all types, and
 // a list of roots for one grant each.
 func expand(spec Spec) []Spec {
-	if action, ok := strings.CutSuffix(spec.Verb, ".*"); ok && strings.HasPrefix(action, "rye") {
+	if action, ok := strings.CutSuffix(spec.Verb, ".*"); ok && spec.Bare && strings.HasPrefix(action, "rye") {
 		return expandRye(spec, action)
 	}
 	in, ok := spec.Get(inKey.Name)

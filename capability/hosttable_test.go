@@ -363,20 +363,9 @@ func FuzzHostCovers(f *testing.F) {
 			if text != given || strings.Contains(held, given) {
 				have.Add(h, 1)
 			}
-			text = h.String()
-			if colon := strings.LastIndexByte(text, ':'); colon > 0 {
-				if _, err := capability.ParseConnectHost(text); err == nil {
-					ports = append(ports, text[colon:])
-					text = text[:colon]
-				}
-			}
-			base := strings.TrimPrefix(text, "*.")
-			hosts = append(hosts, base, "zz."+base, "y.zz."+base)
-			if net, err := netip.ParsePrefix(text); err == nil {
-				for _, a := range []netip.Addr{net.Addr(), net.Addr().Next(), net.Addr().Prev()} {
-					hosts = append(hosts, a.String(), "["+a.String()+"]")
-				}
-			}
+			near, port := targetsNear(h)
+			hosts = append(hosts, near...)
+			ports = append(ports, port)
 		}
 		witness, ok := have.Covers(a)
 		if !ok {
@@ -397,6 +386,25 @@ func FuzzHostCovers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// targetsNear returns hosts at and around a granted one, and its port with the
+// colon, "" if it has none.
+func targetsNear(h capability.Host) (hosts []string, port string) {
+	text := h.String()
+	if colon := strings.LastIndexByte(text, ':'); colon > 0 {
+		if _, err := capability.ParseConnectHost(text); err == nil {
+			text, port = text[:colon], text[colon:]
+		}
+	}
+	base := strings.TrimPrefix(text, "*.")
+	hosts = append(hosts, base, "zz."+base, "y.zz."+base)
+	if net, err := netip.ParsePrefix(text); err == nil {
+		for _, a := range []netip.Addr{net.Addr(), net.Addr().Next(), net.Addr().Prev()} {
+			hosts = append(hosts, a.String(), "["+a.String()+"]")
+		}
+	}
+	return hosts, port
 }
 
 // mixedHosts returns a table of n hosts of all kinds.

@@ -233,5 +233,8 @@ func (r *Requirement) smallestArgv(spec Spec) (Spec, bool) {
 
 // escapeGlob writes a literal so that a glob parser reads it back as itself.
 func escapeGlob(text string) string {
+	if !strings.ContainsAny(text, `\*?[]{}`) {
+		return text
+	}
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(text)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPathAttacks holds the path family of the attack corpus that is decided by
-// one path, and its variants.
+// one path, and its variants. This is R-SEC-05.
 func TestPathAttacks(t *testing.T) {
 	tree := newFileTree(t)
 	expand := strings.NewReplacer("ROOTNAME", "root", "ROOTUPPER", strings.ToUpper(tree.root), "ROOT", tree.root).Replace

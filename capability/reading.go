@@ -224,10 +224,16 @@ var lookalikes = [...]struct{ ascii, of string }{
 	{":", "\u2236\ua789\ufe13\ufe55"},
 	{"*", "\u204e\u2217\ufe61"},
 	{"?", "\ufe16\ufe56"},
-	{"[", "\ufe47"}, {"]", "\ufe48"},
-	{"{", "\ufe37\ufe5b"}, {"}", "\ufe38\ufe5c"},
-	{"%", "\u066a\ufe6a"}, {"$", "\ufe69"},
-	{"a/c", "\u2100"}, {"a/s", "\u2101"}, {"c/o", "\u2105"}, {"c/u", "\u2106"},
+	{"[", "\ufe47"},
+	{"]", "\ufe48"},
+	{"{", "\ufe37\ufe5b"},
+	{"}", "\ufe38\ufe5c"},
+	{"%", "\u066a\ufe6a"},
+	{"$", "\ufe69"},
+	{"a/c", "\u2100"},
+	{"a/s", "\u2101"},
+	{"c/o", "\u2105"},
+	{"c/u", "\u2106"},
 }
 
 // foldLookalikes writes look-alikes as what they look like, and leaves out what

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -141,7 +142,7 @@ func (c *compiler) everything(g *Grant) *refusal {
 
 // example writes a grant of the verb as its user would want it.
 func example(e Entry) string {
-	value := map[string]string{"paths": "docs", "hosts": "*.example.com", "tools": "files.*", "keys": "notes", "uris": "docs://*"}[e.token]
+	value := map[string]string{"paths": "docs", "hosts": "*.example.com", "tools": "files.*", "keys": "notes", "uris": "docs://*", "": "name"}
 	switch {
 	case e.Verb == "proc.exec":
 		return "proc.exec{cmds=[git]}"
@@ -149,10 +150,10 @@ func example(e Entry) string {
 		return "net.connect{hosts=[db.example.com:5432]}"
 	case e.shape() == shapeProgram:
 		return string(e.Verb) + "{in=~/project}"
-	case value == "":
-		value = "name"
+	case e.token == "":
+		return string(e.Verb) + ".name"
 	}
-	return fmt.Sprintf("%s{%s=[%s]}", e.Verb, e.Keys[len(e.Keys)-1].Name, value)
+	return fmt.Sprintf("%s{%s=[%s]}", e.Verb, e.token, cmp.Or(value[e.token], "name"))
 }
 
 // hoist finds the root of an fs or proc grant: its own in:, the agent's, the
@@ -360,7 +361,7 @@ func (c *compiler) programs(g *Grant) *refusal {
 			err.hint = fmt.Sprintf("say which calls are meant: patterns: [\"%s …\"]", path.Base(cmd))
 			return err
 		}
-		g.cmds = append(g.cmds, cmd)
+		g.cmds, g.calls = append(g.cmds, cmd), append(g.calls, anyArgv(cmd))
 	}
 	for _, v := range patterns.Values {
 		p, err := parseArgvPattern(v)

@@ -115,33 +115,33 @@ func (l links) Real(p string) (string, error) {
 // TestLinkedRoots: a root may be a link itself; what hangs from it is known by
 // both names, and a root that leads out of the outer one is outside (R-EGG-16).
 func TestLinkedRoots(t *testing.T) {
-	view := capability.View{Cwd: "/work", Home: "/home/u", FS: links{"/work": "/data/work", "/data/work/out": "/etc", "/loop": "", "/data/work/loop": ""}}
-	config, err := capability.ParseRoot("/work", "", view)
-	if err != nil || config.Real != "/data/work" {
+	view := capability.View{Cwd: "/here", Home: "/home/u", FS: links{"/here": "/data/kept", "/data/kept/out": "/etc", "/loop": "", "/data/kept/loop": ""}}
+	config, err := capability.ParseRoot("/here", "", view)
+	if err != nil || config.Real != "/data/kept" {
 		t.Fatal(config, err)
 	}
 	set, findings := capability.Compile([]capability.Spec{
-		spec("fs.read").With("in", "/data/work").With("paths", "docs"),
-		spec("fs.write").With("in", "/data/work/out"),
-		spec("fs.delete").With("in", "/data/work/loop"),
+		spec("fs.read").With("in", "/data/kept").With("paths", "docs"),
+		spec("fs.write").With("in", "/data/kept/out"),
+		spec("fs.delete").With("in", "/data/kept/loop"),
 		spec("proc.exec").With("cmds", "ls"),
 	}, capability.Options{Config: config, View: view})
 	want := []string{
-		"fs.read{in=/data/work,paths=[docs]}",
-		"fs.write{in=/data/work/out} # inert: in: /data/work/out is outside the sandbox root /work",
-		`fs.delete{in=/data/work/loop} # inert: in: the directory "/data/work/loop" cannot be resolved`,
-		"proc.exec{in=/work,cmds=[ls]}",
+		"fs.read{in=/data/kept,paths=[docs]}",
+		"fs.write{in=/data/kept/out} # inert: in: /data/kept/out is outside the sandbox root /here",
+		`fs.delete{in=/data/kept/loop} # inert: in: the directory "/data/kept/loop" cannot be resolved`,
+		"proc.exec{in=/here,cmds=[ls]}",
 	}
 	if got := describe(set); strings.Join(got, "\n") != strings.Join(want, "\n") || len(findings) != 2 {
 		t.Errorf("got %q %v", got, findings)
 	}
 	for text, allowed := range map[string]bool{
-		"fs.read{path=/data/work/docs/a}":         true,
-		"fs.read{path=/work/docs/a}":              false, // the grant was written for the other name
-		"proc.exec{argv=[ls],cwd=/work}":          true,
-		"proc.exec{argv=[ls],cwd=/data/work/sub}": true,
+		"fs.read{path=/data/kept/docs/a}":         true,
+		"fs.read{path=/here/docs/a}":              false, // the grant was written for the other name
+		"proc.exec{argv=[ls],cwd=/here}":          true,
+		"proc.exec{argv=[ls],cwd=/data/kept/sub}": true,
 		"proc.exec{argv=[ls],cwd=/etc}":           false,
-		"proc.exec{argv=[ls,/loop],cwd=/work}":    false,
+		"proc.exec{argv=[ls,/loop],cwd=/here}":    false,
 	} {
 		r, err := capability.ParseRequirement(text, view)
 		if err != nil {

@@ -89,7 +89,7 @@ func TestChain(t *testing.T) {
 }
 
 // TestDecisionText: a denial names the verb, what was asked for, and what is
-// held for that verb, and nothing else (R-EGG-33).
+// held for that verb, and nothing else (R-EGG-33). This is R-RYE-13.
 func TestDecisionText(t *testing.T) {
 	set := compile(t, "fs.read{paths=[docs]}", "fs.read{in=/elsewhere}", "net.get", "records.read", "tool.invoke:x")
 	for _, c := range []struct{ text, want string }{
@@ -346,6 +346,7 @@ func TestGrantAccessors(t *testing.T) {
 	}
 }
 
+// TestFindingText is what R-EGG-32 asks for.
 func TestFindingText(t *testing.T) {
 	f := capability.Finding{Code: "c", Severity: capability.Warning, Pos: capability.Pos{File: "f.md", Line: 3, Col: 2}, Text: "t", Hint: "h"}
 	if got := f.String(); got != "f.md:3:2: warning: t [c]; h" {

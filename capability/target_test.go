@@ -41,7 +41,7 @@ const (
 )
 
 // The URLs on which the parsers of Go, of browsers and of Python agree, with
-// the host and port they see.
+// the host and port they see. This is R-SEC-07.
 func TestParseURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://github.com":                                  "github.com:443",
@@ -262,6 +262,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
+// TestSpecial is what R-SEC-08 asks for.
 func TestSpecial(t *testing.T) {
 	for _, text := range []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.255",

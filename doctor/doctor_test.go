@@ -76,6 +76,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// TestBackend is what R-EGG-20 asks for.
 func TestBackend(t *testing.T) {
 	for _, c := range []struct {
 		os   string

@@ -13,6 +13,7 @@ import (
 	"capgate/mapping"
 )
 
+// TestSecret is what R-SCA-05 asks for.
 func TestSecret(t *testing.T) {
 	const tool = `{token: secret, "tokens[*]": secret, body: free, path: {verb: fs.read, optional: true}}`
 	const stray = " holds the handle of a secret, and no secret is filled in there"
@@ -181,7 +182,7 @@ func TestInvocationRefused(t *testing.T) {
 	}
 }
 
-// TestLimits proves that what is too much is denied, whatever it holds.
+// TestLimits proves that what is too much is denied, whatever it holds. This is R-SEC-10.
 func TestLimits(t *testing.T) {
 	list := func(n int, item string) string { return strings.Repeat(item+",", n-1) + item }
 	var members strings.Builder

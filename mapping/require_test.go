@@ -61,6 +61,7 @@ func required(t testing.TB, tool *mapping.Tool, args string) string {
 	return strings.Join(lines, "\n")
 }
 
+// TestRequire is what R-SEC-03 asks for.
 func TestRequire(t *testing.T) {
 	const missing = " is missing, and what the tool takes instead is not known"
 	for _, tt := range []struct {
@@ -114,6 +115,7 @@ func TestRequire(t *testing.T) {
 	}
 }
 
+// TestRequireNested is what R-SEC-04 asks for.
 func TestRequireNested(t *testing.T) {
 	const edits = `{"edits[*].file.path": fs.write, "edits[].text": free}`
 	const records = `{"r[*].c": {verb: records.update, dim: class}, "r[*].p": {verb: records.update, dim: path, optional: true}}`

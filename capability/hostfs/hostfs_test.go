@@ -34,6 +34,7 @@ func dir(t testing.TB, links map[string]string, dirs ...string) string {
 	return base
 }
 
+// TestReal is what R-SEC-06 asks for.
 func TestReal(t *testing.T) {
 	base := dir(t, map[string]string{
 		"in":       "a/b",

@@ -200,7 +200,8 @@ func TestCoversAttacks(t *testing.T) {
 		{
 			"ATTENUATION-GLOB-BOMB-01",
 			[]string{"**a" + strings.Repeat("?", 40), "**[b-z]" + strings.Repeat("?", 40)},
-			[]string{strings.Repeat("{a,b}", 40)}, false,
+			[]string{strings.Repeat("{a,b}", 40)},
+			false,
 		},
 	} {
 		for _, root := range []string{"/", "/home/agent"} {

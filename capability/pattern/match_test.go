@@ -96,7 +96,9 @@ func TestConstructedNeverMatches(t *testing.T) {
 		}
 	}
 	for _, p := range []*pattern.Pattern{
-		nil, {}, pattern.Subtree(""), pattern.Subtree("a"), pattern.Under("/a", nil),
+		nil,
+		{},
+		pattern.Subtree(""), pattern.Subtree("a"), pattern.Under("/a", nil),
 		pattern.Under("", parse(t, "a", pattern.Slash)), pattern.Under("/a", parse(t, "a", pattern.Dot)),
 	} {
 		if lit, ok := p.Literal(); ok || lit != "" || p.Match("") || p.Match("/a") || p.Match("a") || p.Dir() != "" {

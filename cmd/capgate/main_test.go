@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as it is used. Each script of testdata is a
-// story; -testscript-update is not offered: what is printed is reviewed.
+// story; -testscript-update is not offered: what is printed is reviewed. This is R-EGG-30.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

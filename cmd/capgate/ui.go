@@ -182,18 +182,15 @@ func (u *ui) prompt(text string) (string, error) {
 	var b [1]byte
 	for len(line) < maxLine {
 		n, err := u.std.in.Read(b[:])
-		if n == 1 && b[0] == '\n' {
+		ended := n == 1 && b[0] == '\n' || err != nil && len(line) > 0
+		switch {
+		case ended:
 			return strings.TrimSpace(string(line)), nil
-		}
-		if n == 1 {
+		case n == 1:
 			line = append(line, b[0])
-		}
-		if err != nil && len(line) == 0 {
+		case err != nil:
 			return "", fmt.Errorf("nothing was answered")
 		}
-		if err != nil {
-			break
-		}
 	}
-	return strings.TrimSpace(string(line)), nil
+	return "", fmt.Errorf("the answer is over %d bytes", maxLine)
 }
