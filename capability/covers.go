@@ -56,7 +56,7 @@ func (s *Set) coversGrant(v Verb, g *Grant) (witness string, ok bool) {
 	}
 	switch t.shape {
 	case shapePath:
-		return coversPaths(live, g)
+		return t.coversPaths(live, g)
 	case shapeHost:
 		return t.coversHosts(g)
 	case shapeProgram:
@@ -82,12 +82,19 @@ func (g *Grant) pathRows() []pattern.Row {
 	return rows
 }
 
-func coversPaths(held []*Grant, g *Grant) (string, bool) {
+// coversPaths looks each pattern up first; only one that is not found is held
+// against everything, for the witness or for what several grants allow together.
+func (t *table) coversPaths(held []*Grant, g *Grant) (string, bool) {
 	var rows []pattern.Row
-	for _, b := range held {
-		rows = append(rows, b.pathRows()...)
-	}
 	for _, row := range g.pathRows() {
+		if _, ok := t.paths.contains(row[0]); ok {
+			continue
+		}
+		if rows == nil {
+			for _, b := range held {
+				rows = append(rows, b.pathRows()...)
+			}
+		}
 		if v := pattern.Covers(rows, row, []pattern.Universe{pattern.AbsPath}); !v.Yes {
 			return witness(v, 0), false
 		}
@@ -140,30 +147,51 @@ func (r Root) inside(outer Root) bool {
 // program is granted its ordinary use, on either side, so that only a call which
 // is spelt out can be more than its pattern: that one needs to be spelt out again.
 func coversArgvs(held []*Grant, g *Grant) (string, bool) {
-	var rows []pattern.Row
-	for _, b := range held {
-		for _, p := range b.calls {
-			rows = append(rows, pattern.Row{p})
+	for _, c := range g.cmds {
+		if slices.ContainsFunc(held, func(b *Grant) bool { return slices.Contains(b.cmds, c) }) {
+			continue
 		}
-		for _, p := range b.argvs {
-			rows = append(rows, pattern.Row{p})
-		}
-	}
-	for _, p := range g.calls {
-		if w, ok := coversArgv(rows, p); !ok {
+		if w, ok := coversArgv(argvRows(held, nil), anyArgv(c)); !ok {
 			return w, false
 		}
 	}
 	for _, p := range g.argvs {
-		among := rows
+		rows := argvRows(held, p)
 		if words, literal := literalArgv(p); literal && violation(words) != "" {
-			among = spelt(rows)
+			rows = spelt(rows)
 		}
-		if w, ok := coversArgv(among, p); !ok {
+		if w, ok := coversArgv(rows, p); !ok {
 			return w, false
 		}
 	}
 	return "", true
+}
+
+// argvRows returns the argv patterns of grants, and their programs as patterns as
+// far as the pattern they are compared with could begin with them.
+func argvRows(held []*Grant, p *pattern.Pattern) []pattern.Row {
+	var rows []pattern.Row
+	for _, b := range held {
+		for _, c := range b.cmds {
+			if begins(p, c) {
+				rows = append(rows, pattern.Row{anyArgv(c)})
+			}
+		}
+		for _, q := range b.argvs {
+			rows = append(rows, pattern.Row{q})
+		}
+	}
+	return rows
+}
+
+// begins reports whether a call that a pattern matches could be of a program. Only
+// a brace leaves the first word of a pattern open.
+func begins(p *pattern.Pattern, cmd string) bool {
+	if p == nil {
+		return false // the programs have been compared by name
+	}
+	first, _, _ := strings.Cut(p.String(), unit)
+	return first == cmd || strings.ContainsAny(first, `{\`)
 }
 
 // spelt keeps the patterns without wildcards.

@@ -22,7 +22,6 @@ type Grant struct {
 	paths []pathEntry        // fs; nil with allPaths
 	hosts []Host             // net
 	cmds  []string           // proc.exec
-	calls []*pattern.Pattern // proc.exec: each of cmds with any arguments
 	argvs []*pattern.Pattern // proc.exec
 	any   bool               // fs: everything beneath the root; proc: any program
 	dims  []dimension        // keyed verbs, one for each of the entry's

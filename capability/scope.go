@@ -361,7 +361,7 @@ func (c *compiler) programs(g *Grant) *refusal {
 			err.hint = fmt.Sprintf("say which calls are meant: patterns: [\"%s …\"]", path.Base(cmd))
 			return err
 		}
-		g.cmds, g.calls = append(g.cmds, cmd), append(g.calls, anyArgv(cmd))
+		g.cmds = append(g.cmds, cmd)
 	}
 	for _, v := range patterns.Values {
 		p, err := parseArgvPattern(v)

@@ -108,8 +108,14 @@ func TestDecisionText(t *testing.T) {
 	if err := error(&capability.Denied{Decision: d}); err.Error() != d.String() {
 		t.Error(err)
 	}
-	if got := capability.Denial(capability.UnknownTool, nil).String(); got != "unknown_tool" {
-		t.Error(got)
+	for code, want := range map[capability.Code]string{
+		capability.UnknownTool:             "unknown_tool",
+		capability.SelfModification:        "self_modification: an agent never changes its own authority, not even to narrow it",
+		capability.ExceedsGrantorAuthority: "exceeds_grantor_authority: what is passed on must be within what is held",
+	} {
+		if got := capability.Denial(code, nil).String(); got != want {
+			t.Error(got)
+		}
 	}
 }
 
