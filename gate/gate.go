@@ -70,12 +70,8 @@ func (g *Gate) Covers(agent string, set *capability.Set) ([]capability.Gap, Verd
 	if denied != nil {
 		return nil, *denied
 	}
-	for _, link := range line.Chain {
-		if gaps := link.Set.Covers(set); len(gaps) > 0 {
-			return gaps, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: link.Name}
-		}
-	}
-	return nil, Verdict{Decision: capability.Decision{Effect: capability.Allow}}
+	d, gaps := line.Chain.Covers(set)
+	return gaps, Verdict{Decision: d, Why: d.Link()}
 }
 
 func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Lineage, *Verdict) {
