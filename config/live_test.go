@@ -45,45 +45,53 @@ const (
 	bad = "agents: ./three\nsandbx: /\n"
 )
 
+// inForce checks which configuration is in force, and whether the file is that one.
+func (c liveCase) inForce(t *testing.T, folder string, err error, refused bool) {
+	t.Helper()
+	if got := filepath.Base(c.Current().Agents[0]); got != folder {
+		t.Errorf("%s is in force, not %s", got, folder)
+	}
+	if (err != nil) != refused || (c.Err() != nil) != refused {
+		t.Errorf("the file was refused: %v, %v; it should be %v", err, c.Err(), refused)
+	}
+}
+
 // TestLive: a good change takes effect, a bad one leaves the last good one in
 // force and says why, and mending it takes effect again (R-EGG-02).
 func TestLive(t *testing.T) {
 	c := openLive(t, one, nil)
-	folder := func() string { return filepath.Base(c.Current().Agents[0]) }
 	changed := c.Changed()
 	c.write(t, two)
-	if err := c.Reload(); err != nil || folder() != "two" || c.Err() != nil {
-		t.Fatal(err, folder())
-	}
+	c.inForce(t, "two", c.Reload(), false)
 	select {
 	case <-changed:
 	default:
 		t.Error("nobody was told")
 	}
 	c.write(t, bad)
-	if err := c.Reload(); err == nil || folder() != "two" || c.Err() == nil || len(config.Errors(c.Err())) != 1 {
-		t.Fatal(err, folder())
-	}
-	if !strings.Contains(c.log.String(), "the last good one stays in force") {
-		t.Error(c.log)
+	c.inForce(t, "two", c.Reload(), true)
+	if len(config.Errors(c.Err())) != 1 || !strings.Contains(c.log.String(), "the last good one stays in force") {
+		t.Error(c.Err(), c.log)
 	}
 	before := c.log.Len()
-	if err := c.Reload(); err == nil || c.log.Len() != before {
-		t.Error("the same file was read twice", err)
+	c.inForce(t, "two", c.Reload(), true)
+	if c.log.Len() != before {
+		t.Error("the same file was read twice")
 	}
+	c.write(t, one)
+	c.inForce(t, "one", c.Reload(), false)
+}
+
+// TestLiveWithout: a file that is gone leaves the last good one in force as well.
+func TestLiveWithout(t *testing.T) {
+	c := openLive(t, one, nil)
 	if err := os.Remove(c.file); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Reload(); err == nil || folder() != "two" {
-		t.Fatal(err, folder())
-	}
-	if err := c.Reload(); err == nil {
-		t.Error("a missing file is fine the second time")
-	}
-	c.write(t, one)
-	if err := c.Reload(); err != nil || folder() != "one" || c.Err() != nil {
-		t.Fatal(err, folder())
-	}
+	c.inForce(t, "one", c.Reload(), true)
+	c.inForce(t, "one", c.Reload(), true)
+	c.write(t, two)
+	c.inForce(t, "two", c.Reload(), false)
 }
 
 // TestLiveAccepts: whoever loads has the last word, at the start and later.
