@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"capgate/agents"
+)
+
+var (
+	shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+	remark    = regexp.MustCompile(`\s{3,}.*$`)
+)
+
+// TestReadmeCommands: every command line that the documentation shows is one that
+// the program has.
+func TestReadmeCommands(t *testing.T) {
+	shown := 0
+	for _, file := range documents(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range commandLines(string(data)) {
+			shown++
+			var args []string
+			for _, w := range shellWord.FindAllString(line, -1) {
+				args = append(args, strings.Trim(w, "'"))
+			}
+			a := &app{ui: newUI(stdio{})}
+			cmd, rest, err := a.command().Find(args)
+			if err == nil && cmd.Runnable() {
+				err = cmd.ParseFlags(rest)
+			}
+			if err != nil || !cmd.Runnable() {
+				t.Errorf("%s: capgate %s: %v", file, line, err)
+			}
+		}
+	}
+	if shown < 6 {
+		t.Errorf("only %d command lines were found", shown)
+	}
+}
+
+// commandLines returns what follows "capgate" on the lines of code blocks.
+func commandLines(text string) []string {
+	var lines []string
+	code := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		} else if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "capgate "); ok && code {
+			lines = append(lines, remark.ReplaceAllString(rest, ""))
+		}
+	}
+	return lines
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(files, docs...)
+}
+
+// TestReadmeRecord: the record that the README shows loads without a finding.
+func TestReadmeRecord(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```markdown\n")
+	record, _, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("the README shows no record")
+	}
+	rec, findings, err := agents.Parse("scout.md", []byte(record))
+	if err != nil || len(findings) > 0 || rec.ID != "agents/scout" {
+		t.Errorf("%v %v", findings, err)
+	}
+}
