@@ -210,15 +210,11 @@ func (p *specParser) quotedValue() (string, error) {
 	return "", fmt.Errorf("a closing quote is missing")
 }
 
-// clip shortens text for a message.
+// clip shortens text for a message, to whole characters.
 func clip(s string) string {
 	const most = 40
 	if len(s) <= most {
 		return s
 	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
