@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"strings"
 
 	"capgate/capability"
 )
@@ -76,6 +77,10 @@ func (a *Agent) resolveRoot(opts Options) error {
 		return &Invalid{Pos: pos, Text: fmt.Sprintf("sandbox: %v", err)}
 	}
 	clamped, changed := root.Clamp(opts.Config)
+	if changed && strings.HasPrefix(root.Dir+"/", strings.TrimSuffix(opts.Config.Dir, "/")+"/") {
+		// By its name it lies within. To clamp it would be to widen it.
+		return &Invalid{Pos: pos, Text: fmt.Sprintf("sandbox: %s leads out of the configuration's root through a link", root.Dir)}
+	}
 	if a.Root = clamped; changed {
 		a.Findings = append(a.Findings, capability.Finding{
 			Code: "clamped", Severity: capability.Warning, Pos: pos,

@@ -164,7 +164,7 @@ func (e *edit) hang(s capability.Spec) (capability.Spec, error) {
 	}
 	in.Values = slices.Clone(in.Values)
 	for i, dir := range in.Values {
-		hung, ok := below(dir, e.rec.Sandbox)
+		hung, ok := e.below(dir, e.rec.Sandbox)
 		if !ok || !e.within(hung, e.rec.Sandbox) {
 			return s, &Refusal{
 				Pos:  in.Pos,
@@ -192,14 +192,14 @@ func (e *edit) within(dir, root string) bool {
 }
 
 // below hangs a directory from the root it is relative to; an absolute one must
-// lie beneath that root by its text.
-func below(dir, root string) (string, bool) {
+// lie beneath that root, by its text or where both really are.
+func (e *edit) below(dir, root string) (string, bool) {
 	root = strings.TrimSuffix(root, "/")
 	switch {
 	case dir == "." || dir == "./":
 		return max(root, "/"), true
 	case strings.HasPrefix(dir, "/") || dir == "~" || strings.HasPrefix(dir, "~/"):
-		return dir, dir == root || strings.HasPrefix(dir, root+"/")
+		return dir, dir == root || strings.HasPrefix(dir, root+"/") || e.change.Options.View.FS != nil && e.within(dir, root)
 	}
 	return root + "/" + strings.TrimPrefix(dir, "./"), true
 }
@@ -320,29 +320,54 @@ func (e *edit) after() []capability.Spec {
 	return specs
 }
 
-// still finds the grants that cover what was revoked: each that does so alone,
-// or all that take part in it.
+// still finds the grants that leave something of what was revoked in force: each
+// that covers a part of it or lies within it, all that cover it together, and
+// those that may still be passed on.
 func (e *edit) still() []capability.Spec {
 	var out []capability.Spec
-	keep := func(s capability.Spec) {
-		if !slices.ContainsFunc(out, s.Equal) {
-			out = append(out, s)
+	left := e.after()
+	for _, i := range e.passed {
+		if i.entry == nil || !i.entry.bad {
+			left = append(left, i.spec)
 		}
 	}
-	after := e.after()
 	for _, s := range e.change.Revoke {
 		gone := e.compiled(s)
-		if len(e.compiled(after...).Covers(gone)) > 0 || !holdsAny(gone) {
-			continue
+		together := holdsAny(gone) && len(e.compiled(left...).Covers(gone)) == 0
+		for _, l := range left {
+			if e.overlaps(l, s, gone, together) && !slices.ContainsFunc(out, l.Equal) {
+				out = append(out, l)
+			}
 		}
-		alone := slices.DeleteFunc(slices.Clone(after), func(a capability.Spec) bool {
-			return len(e.compiled(a).Covers(gone)) > 0
-		})
-		if len(alone) == 0 {
-			alone = slices.DeleteFunc(slices.Clone(after), func(a capability.Spec) bool { return a.Verb != s.Verb })
-		}
-		for _, a := range alone {
-			keep(a)
+	}
+	return out
+}
+
+// overlaps reports whether a grant that is left allows some of what was revoked,
+// as far as that can be told value by value.
+func (e *edit) overlaps(left, revoked capability.Spec, gone *capability.Set, together bool) bool {
+	set := e.compiled(left)
+	if !set.Holds(capability.Verb(revoked.Verb)) || !holdsAny(set) {
+		return false
+	}
+	if revoked.Bare || together || len(gone.Covers(set)) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(pieces(revoked), func(p capability.Spec) bool {
+		part := e.compiled(p)
+		return holdsAny(part) && len(set.Covers(part)) == 0
+	})
+}
+
+// pieces returns a grant once for each value of its lists.
+func pieces(s capability.Spec) []capability.Spec {
+	out := []capability.Spec{s}
+	for i, p := range s.Scope {
+		for _, v := range p.Values {
+			one := s
+			one.Scope = slices.Clone(s.Scope)
+			one.Scope[i].Values = []string{v}
+			out = append(out, one)
 		}
 	}
 	return out

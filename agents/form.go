@@ -119,20 +119,50 @@ func (p *parser) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, ok := child(p.root, k); return ok })
 }
 
-// markdownForm tells Egghead records from Rye directives.
+// markdownForm tells Egghead records from Rye directives. What prose says about
+// permissions is no permission: a block counts where it stands on its own, in a
+// file that does not call itself an agent record.
 func (p *parser) markdownForm() (form, error) {
+	if key := strayKey(p.body); key != "" {
+		return form{}, p.invalid(capability.Pos{Line: p.bodyLine + 1, Col: 1},
+			fmt.Sprintf("the text begins with %s:, as if the frontmatter went on", key), "move it above the closing ---, or begin the text with a word")
+	}
 	block := holdsTag(p.body, "permissions")
 	switch {
-	case block && p.has("capabilities", "access"):
+	case block && p.has("class", "capabilities", "access", "sandbox"):
 		return form{}, p.invalid(capability.Pos{Line: p.bodyLine + 1, Col: 1},
-			"the record has grants in its frontmatter and a <permissions> block in its text",
-			"keep one of them; if the block is prose, write dialect: egghead")
+			"the record is an agent record by its frontmatter, and its text holds a <permissions> block",
+			"write dialect: rye if the block counts, dialect: egghead if it is prose")
+	case block && !ownLine(p.body, "<permissions"):
+		return form{}, ErrNoAgent
 	case block || holdsTag(p.body, "directive") && !p.has("capabilities", "access", "sandbox"):
 		return ryeForm(), nil
 	case p.has("class", "capabilities", "access", "sandbox"):
 		return eggheadForm(), nil
 	}
 	return form{}, ErrNoAgent
+}
+
+// ownLine reports whether a tag begins a line of the text.
+func ownLine(body, tag string) bool {
+	for line := range strings.Lines(body) {
+		if rest := strings.TrimSpace(line); strings.HasPrefix(rest, "<") && strings.Contains(rest, tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// strayKey returns the key of an agent record that the text begins with, "" if it
+// begins with something else.
+func strayKey(body string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
+	key, _, found := strings.Cut(line, ":")
+	key = strings.TrimSpace(key)
+	if found && slices.Contains(eggheadForm().known, key) {
+		return key
+	}
+	return ""
 }
 
 // yamlForm tells manifests, personalities and records without prose apart.
@@ -173,6 +203,8 @@ func (p *parser) checkKeys(f form) error {
 
 func (p *parser) checkKey(k *yaml.Node, f form) error {
 	switch {
+	case strings.ContainsFunc(k.Value, func(r rune) bool { return r >= 0x80 }):
+		return p.wrong(k, "keys are written in ASCII", "%q holds a letter of another alphabet", k.Value)
 	case slices.Contains(f.known, k.Value) || slices.Contains(proseKeys(), k.Value):
 		return nil
 	case slices.Contains(f.foreign, k.Value):

@@ -2,8 +2,8 @@ package agents
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -203,15 +203,29 @@ func (p *parser) readApprove() error {
 	}
 	p.rec.Approve = words
 	for _, w := range words {
-		if _, ok := capability.Lookup(capability.Verb(w)); ok {
-			continue
-		}
-		if near := capability.Closest(w, verbNames()); near != "" {
+		if !approvable(w) {
 			at, _ := child(p.root, "approve")
-			p.say(capability.Warning, "approve", p.pos(at), fmt.Sprintf("approve: %q is no verb and is taken as the name of a tool", w), fmt.Sprintf("did you mean %s?", near))
+			return p.wrong(at, "write a verb, a resource as fs.*, a tool as files.write or files.*, or *", "approve: %q names nothing that is ever asked for", w)
 		}
 	}
 	return nil
+}
+
+// approvable reports whether a word can name what somebody has to approve: a
+// verb, all of a resource or of an upstream, a tool, or everything. A word near a
+// verb is taken for a mistake: an approval that nobody is asked for is missed late.
+func approvable(word string) bool {
+	if _, ok := capability.Lookup(capability.Verb(word)); ok || word == "*" {
+		return true
+	}
+	name := strings.TrimSuffix(word, ".*")
+	inTool := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !inTool(r) }) {
+		return false
+	}
+	return name != word || strings.Contains(name, ".") && capability.Closest(word, verbNames()) == ""
 }
 
 func verbNames() []string {
@@ -291,8 +305,9 @@ func (s *source) nameList(key string, at *yaml.Node) ([]string, error) {
 // add grants what the record does not grant yet.
 func (p *parser) add(specs ...capability.Spec) {
 	for _, s := range specs {
-		if text := s.String(); !p.granted[text] {
-			p.granted[text] = true
+		wrong := slices.ContainsFunc(s.Scope, func(p capability.Param) bool { return p.Wrong != "" })
+		if text := s.String(); wrong || !p.granted[text] {
+			p.granted[text] = !wrong // what is wrong stands for nothing else
 			p.rec.Grants = append(p.rec.Grants, s)
 		}
 	}

@@ -34,6 +34,40 @@ func (f Fence) Touches(r *Requirement) bool {
 	return false
 }
 
+// Overlaps reports whether some grant of a set reaches behind the fence: a path
+// that it allows, or the directory of a program.
+func (f Fence) Overlaps(set *Set) bool {
+	for g := range set.All() {
+		for _, root := range f.roots {
+			if g.inert == "" && g.overlaps(root) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (g *Grant) overlaps(root Root) bool {
+	var rows []pattern.Row
+	switch g.entry.shape() {
+	case shapePath:
+		rows = g.pathRows()
+	case shapeProgram:
+		for _, dir := range g.root.dirs() {
+			rows = append(rows, pattern.Row{pattern.Subtree(dir)})
+		}
+	default:
+		return false
+	}
+	for _, dir := range root.dirs() {
+		place := []pattern.Row{{pattern.Subtree(dir)}}
+		if _, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, rows, place); meets || capped {
+			return true
+		}
+	}
+	return false
+}
+
 // reaches reports whether some reading of the path lies at or below a place, or,
 // when it is changed as a whole, above it.
 func (p Path) reaches(dir string, above bool) bool {

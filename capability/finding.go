@@ -8,9 +8,9 @@ import (
 // Pos is where in the user's files something was written. The zero Pos is
 // nowhere in particular: the command line, or a default.
 type Pos struct {
-	File string
-	Line int // 1-based; 0 when unknown
-	Col  int // 1-based; 0 when unknown
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"` // 1-based; 0 when unknown
+	Col  int    `json:"col,omitempty"`  // 1-based; 0 when unknown
 }
 
 // String writes the position as file:line:col, leaving out what is unknown.

@@ -135,10 +135,11 @@ func (c *compiler) add(spec Spec) {
 			g.inert = err.text
 			c.say(Warning, err.code, s.Pos, fmt.Sprintf("%s is inert: %s", e.Verb, err.text), err.hint)
 		}
-		if c.seen[g.String()] {
+		said := g.inert + "\x00" + g.String() // what is inert stands for nothing else
+		if c.seen[said] {
 			continue
 		}
-		c.seen[g.String()] = true
+		c.seen[said] = true
 		if g.note != "" {
 			c.say(Warning, "clamped", s.Pos, fmt.Sprintf("%s: %s", e.Verb, g.note), "")
 		}

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
 	"capgate/capability"
@@ -25,7 +24,7 @@ func Checks() []Check {
 		{"clamped", capability.Warning, "roots that were narrowed at load", "write the root that is meant", loaded("clamped")},
 		{"exceeds_parent", capability.Warning, "grants that an agent above does not allow", "grant it to the agent above as well, or remove it here", loaded("exceeds_parent")},
 		{"missing_parent", capability.Error, "agents that hang from one that is not there", "name an agent that exists; until then nothing is allowed", loaded("missing_parent")},
-		{"own_files", capability.Error, "grants to write where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
+		{"own_files", capability.Error, "grants to write or run programs where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
 		{"any_program", capability.Warning, "proc.exec without cmds: or patterns:", "name the programs: cmds: [git, rg]", grants(anyProgram)},
 		{"project_code", capability.Note, "programs that run the project's own code", "the OS sandbox is the fence for what they do", grants(projectCode)},
 		{"any_tool", capability.Error, "tool.invoke for every tool", "name the tools: tools: [files.*]", grants(anyTool)},
@@ -38,16 +37,15 @@ func Checks() []Check {
 }
 
 func ownFiles(s Subject, g *capability.Grant) string {
-	if v := g.Verb(); v != "fs.write" && v != "fs.delete" {
+	switch g.Verb() {
+	case "fs.write", "fs.delete", "proc.exec", "proc.eval":
+	default:
 		return ""
 	}
 	set, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
 	for _, own := range s.Own {
-		for _, dir := range []string{own.Dir, path.Join(own.Dir, "x")} {
-			p, err := capability.View{}.Path(dir)
-			if err == nil && set.Decide(capability.File(g.Verb(), p)).Allowed() {
-				return fmt.Sprintf("%s covers %s", g, own.Dir)
-			}
+		if capability.NewFence(own).Overlaps(set) {
+			return fmt.Sprintf("%s covers %s", g, own.Dir)
 		}
 	}
 	return ""

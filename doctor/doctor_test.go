@@ -45,8 +45,11 @@ func TestExamine(t *testing.T) {
 		{"fs.write{in=/w}", "error own_files keep records"},
 		{"fs.write{paths=[agents]}", "error own_files keep records"},
 		{"fs.write{paths=[agents/*]}", "error own_files keep records"},
-		{"proc.exec{in=/w}", "warning any_program name the programs"},
-		{"proc.exec{cmds=[make]}", "note project_code the OS sandbox"},
+		{"fs.write{paths=[agents/scout.md]}", "error own_files keep records"},
+		{"fs.write{paths=[\"**/*.md\"]}", "error own_files keep records"},
+		{"proc.eval{in=/w}", "error own_files keep records"},
+		{"proc.exec{in=/w/src}", "warning any_program name the programs"},
+		{"proc.exec{in=/w/src,cmds=[make]}", "note project_code the OS sandbox"},
 		{"tool.invoke:*", "error any_tool name the tools"},
 		{"net.get{hosts=[*]}", "warning any_host name the hosts"},
 		{"rye.*", "error everything name what"},
@@ -68,7 +71,7 @@ func TestExamine(t *testing.T) {
 	}
 	for _, fine := range []string{
 		"records.read", "fs.read{paths=[docs]}", "fs.write{paths=[out]}", "net.get{hosts=[*.github.com]}",
-		"proc.exec{cmds=[rg,jq]}", "tool.invoke:files.*", "rye.execute.tool.a.*", "memory.read:*",
+		"proc.exec{in=/w/src,cmds=[rg,jq]}", "tool.invoke:files.*", "rye.execute.tool.a.*", "memory.read:*",
 	} {
 		if found := doctor.Examine(subject(t, fine)); len(found) > 0 {
 			t.Errorf("%s: %v", fine, found)
@@ -113,7 +116,7 @@ func TestChecks(t *testing.T) {
 // TestOrder: the worst comes first, then by place.
 func TestOrder(t *testing.T) {
 	var got []string
-	for _, f := range doctor.Examine(subject(t, "net.get", "proc.exec{cmds=[make]}", "tool.invoke:*", "fs.reed")) {
+	for _, f := range doctor.Examine(subject(t, "net.get", "proc.exec{in=/w/src,cmds=[make]}", "tool.invoke:*", "fs.reed")) {
 		got = append(got, f.Code)
 	}
 	if want := "any_tool unknown_verb bare_grant project_code"; strings.Join(got, " ") != want {

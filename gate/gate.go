@@ -14,6 +14,9 @@ type Gate struct {
 	Fence  capability.Fence // the gateway's own files, never reached through a grant
 }
 
+// fenced says why a requirement or a grant ends at the fence.
+const fenced = "the gateway's own files are never reached through a grant"
+
 // Verdict is the answer to a list of requirements that one call needs together.
 type Verdict struct {
 	// Decision is that of the first requirement that was denied, or of the last
@@ -43,22 +46,33 @@ func (g *Gate) Require(agent string, needs ...*capability.Requirement) Verdict {
 		if g.Fence.Touches(need) {
 			return Verdict{
 				Decision: capability.Denial(capability.ScopeViolation, need),
-				Why:      "the gateway's own files are never reached through a grant",
+				Why:      fenced,
 			}
 		}
 	}
 	return approval(line, last, needs)
 }
 
-// decide asks the chain, and for the name of a tool every ceiling as well.
+// decide asks the chain, and for the name of a tool every ceiling as well: to
+// execute a tool by its Rye id is to call it.
 func decide(line agents.Lineage, need *capability.Requirement) capability.Decision {
 	d := line.Chain.Decide(need)
-	if !d.Allowed() || need.Verb() != "tool.invoke" {
+	name := need
+	switch {
+	case !d.Allowed():
+		return d
+	case need.Verb() == "rye.execute.tool":
+		call, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: need.Object()})
+		if err != nil {
+			return capability.Denial(capability.MalformedArguments, need)
+		}
+		name = call
+	case need.Verb() != "tool.invoke":
 		return d
 	}
 	for _, ceiling := range line.Ceilings {
-		if !ceiling.Set.Decide(need).Allowed() {
-			return d.Narrowed(ceiling.Name)
+		if !ceiling.Set.Decide(name).Allowed() {
+			return d.Narrowed("toolset of " + ceiling.Name)
 		}
 	}
 	return d
@@ -71,7 +85,33 @@ func (g *Gate) Covers(agent string, set *capability.Set) ([]capability.Gap, Verd
 		return nil, *denied
 	}
 	d, gaps := line.Chain.Covers(set)
-	return gaps, Verdict{Decision: d, Why: d.Link()}
+	switch {
+	case !d.Allowed():
+		return gaps, Verdict{Decision: d, Why: d.Link()}
+	case g.Fence.Overlaps(set):
+		return nil, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: fenced}
+	}
+	for _, ceiling := range line.Ceilings {
+		if gaps := ceilingGaps(ceiling.Set, set); len(gaps) > 0 {
+			return gaps, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: "toolset of " + ceiling.Name}
+		}
+	}
+	return nil, Verdict{Decision: d}
+}
+
+// ceilingGaps compares the tool names of a set with a ceiling on them.
+func ceilingGaps(ceiling, set *capability.Set) []capability.Gap {
+	var gaps []capability.Gap
+	for g := range set.All() {
+		if g.Inert() != "" || g.Verb() != "tool.invoke" && g.Verb() != "rye.execute.tool" {
+			continue
+		}
+		one, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
+		if g.Verb() != "tool.invoke" || len(ceiling.Covers(one)) > 0 {
+			gaps = append(gaps, capability.Gap{Grant: g})
+		}
+	}
+	return gaps
 }
 
 func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Lineage, *Verdict) {
@@ -107,6 +147,6 @@ func approval(line agents.Lineage, d capability.Decision, needs []*capability.Re
 func matches(name string, need *capability.Requirement) bool {
 	resource, all := strings.CutSuffix(name, ".*")
 	v := need.Verb()
-	return name == string(v) || all && resource == v.Resource() ||
+	return name == "*" || name == string(v) || all && resource == v.Resource() ||
 		v == "tool.invoke" && (name == need.Object() || all && strings.HasPrefix(need.Object(), resource+"."))
 }

@@ -11,7 +11,12 @@ import (
 )
 
 func (a *app) agents() *cobra.Command {
-	cmd := &cobra.Command{Use: "agents", Short: "See and change what agents may do"}
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "See and change what agents may do",
+		Args:  cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(a.agentsList(), a.agentsTree(), a.agentsCapabilities(), a.agentsGrant(), a.agentsRevoke(), a.agentsCreate())
 	return cmd
 }
@@ -107,7 +112,10 @@ func (a *app) agentsTree() *cobra.Command {
 			}
 			children, roots := family(w.roster)
 			if a.ui.json {
-				return a.ui.emit(children)
+				return a.ui.emit(struct {
+					Roots    []string            `json:"roots"`
+					Children map[string][]string `json:"children"`
+				}{roots, children})
 			}
 			for _, id := range roots {
 				a.printTree(children, id, 0)

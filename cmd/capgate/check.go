@@ -54,7 +54,7 @@ func (a *app) check() *cobra.Command {
 }
 
 func (w *world) check() report {
-	r := report{Findings: w.findings, Tests: []outcome{}}
+	r := report{Findings: append([]capability.Finding{}, w.findings...), Tests: []outcome{}}
 	for range w.roster.All() {
 		r.Agents++
 	}

@@ -33,7 +33,11 @@ type edit struct {
 	Grant string `json:"grant"`
 }
 
-func (e edit) command() string { return fmt.Sprintf("capgate agents grant %s '%s'", e.Agent, e.Grant) }
+// command writes the edit as a line that can be pasted into a shell: agents choose
+// words of what is in it.
+func (e edit) command() string {
+	return fmt.Sprintf("capgate agents grant %s '%s'", e.Agent, strings.ReplaceAll(e.Grant, "'", `'\''`))
+}
 
 func (a *app) explain() *cobra.Command {
 	var agent, requirement string
@@ -74,7 +78,7 @@ func (a *app) explain() *cobra.Command {
 }
 
 func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
-	need, err := capability.ParseRequirement(text, w.viewOf(ag))
+	need, err := capability.ParseRequirement(text, w.asked())
 	x := explanation{Agent: ag.ID, Decision: capability.Deny.String()}
 	if m, ok := malformed(err); ok {
 		x.Need, x.Code, x.Why = text, string(capability.MalformedArguments), m
@@ -97,6 +101,9 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 	x.Held = d.Held()
 	if g := d.Nearest(); g != nil {
 		x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
+		if g.Inert() != "" {
+			x.Nearest += " (inert: " + g.Inert() + ")"
+		}
 	}
 	if o := need.Opaque(); o != "" {
 		x.Why, x.Blocked = o, "no grant can cover this"
@@ -109,31 +116,35 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 // smallest finds the edits that would allow a requirement, and tries them: each
 // link of the chain that denies needs a grant of its own.
 func (w *world) smallest(ag *agents.Agent, need *capability.Requirement, v gate.Verdict) ([]edit, string) {
-	if ag.Err != nil {
+	switch {
+	case ag.Err != nil:
 		return nil, "the record cannot be loaded; mend it first"
-	}
-	if w.gate.Fence.Touches(need) {
-		return nil, v.Why
+	case w.gate.Fence.Touches(need):
+		return nil, "the gateway's own files are never reached through a grant"
+	case strings.HasPrefix(v.Why, "toolset of "):
+		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + v.Why
 	}
 	var edits []edit
 	for _, up := range w.above(ag) {
 		if up.Err != nil || up.Record == nil {
 			return nil, fmt.Sprintf("%s cannot be loaded; mend it first", up.ID)
 		}
+		if _, ok := w.roster.Agent(up.Record.Parent); up.Record.Parent != "" && !ok {
+			return nil, fmt.Sprintf("%s hangs from %s, which is not there, so that it may do nothing", up.ID, up.Record.Parent)
+		}
 		if up.Giveable.Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
 			continue
 		}
-		root := up.Root
-		if root.IsZero() {
-			root = w.cfg.Sandbox
-		}
-		spec, ok := need.Smallest(root)
+		spec, ok := need.Smallest(capability.Root{}) // absolute: it means the same after the edit
 		if !ok {
 			return nil, "no grant can be written that covers this alone"
 		}
 		set, _ := w.compile(up, spec)
 		if d := set.Decide(need); !d.Allowed() {
 			return nil, fmt.Sprintf("%s in the record of %s would not do: %s", spec, up.ID, inertness(set, d))
+		}
+		if d := up.Record.Dialect; d != capability.Egghead {
+			return nil, fmt.Sprintf("%s would allow it in the record of %s, which is written in the dialect %s and edited by hand", spec, up.ID, d)
 		}
 		edits = append(edits, edit{up.ID, spec.String()})
 	}

@@ -66,10 +66,17 @@ func (a *app) grant(w *world, ag *agents.Agent, specs []capability.Spec, yes boo
 	}
 	if len(ag.Set.Covers(set)) == 0 {
 		a.ui.note("%s holds this already; nothing was changed", ag.ID)
+		if a.ui.json {
+			return a.ui.emit(editView(ag, &agents.Edited{Grants: ag.Record.Grants}))
+		}
 		return nil
 	}
+	shown := a.ui.std.out
+	if a.ui.json {
+		shown = a.ui.std.err
+	}
 	for g := range set.All() {
-		a.ui.printf("%s %s  %s\n", a.ui.paint(green, "+"), plain(g.String()), a.ui.paint(riskColor(g.Risk()), g.Risk().String()))
+		fmt.Fprintf(shown, "%s %s  %s\n", a.ui.paint(green, "+"), plain(g.String()), a.ui.paint(riskColor(g.Risk()), g.Risk().String()))
 		if g.Wide() != "" {
 			a.ui.line(a.ui.std.err, yellow, "warning", g.Wide())
 		}
@@ -131,7 +138,10 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 	change.Options = agents.Options{Config: w.cfg.Sandbox, View: w.view}
 	var result *agents.Edited
 	err := agents.WriteFile(ag.File, func(data []byte) ([]byte, error) {
-		var err error
+		err := unchanged(ag, data)
+		if err != nil {
+			return nil, err
+		}
 		if result, err = agents.Edit(ag.File, data, change); err != nil {
 			return nil, err
 		}
@@ -143,20 +153,36 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	if a.ui.json {
-		return a.ui.emit(editView(ag, result))
-	}
 	switch {
 	case !result.Changed:
 		a.ui.note("nothing was changed")
 	case shorthand(ag) != "":
-		a.ui.note("%s was written out as grants", shorthand(ag))
+		a.ui.note("%s written out as grants", shorthand(ag))
 	}
 	for _, s := range result.Still {
-		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s still covers what was to be revoked", s))
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s still allows some of what was to be revoked", s))
 	}
 	if len(result.Still) > 0 {
 		a.code = exitRed
+	}
+	if a.ui.json {
+		return a.ui.emit(editView(ag, result))
+	}
+	return nil
+}
+
+// unchanged refuses to edit a record that no longer says what was shown when it
+// was asked about.
+func unchanged(ag *agents.Agent, data []byte) error {
+	now, _, err := agents.Parse(ag.File, data)
+	if err != nil {
+		return err
+	}
+	then := ag.Record
+	same := now.ID == then.ID && now.Dialect == then.Dialect && now.Sandbox == then.Sandbox && now.Parent == then.Parent &&
+		slices.EqualFunc(now.Grants, then.Grants, capability.Spec.Equal)
+	if !same {
+		return &agents.Refusal{Pos: capability.Pos{File: ag.File}, Text: "the record was changed meanwhile, and was left as it is", Hint: "look again, and repeat"}
 	}
 	return nil
 }

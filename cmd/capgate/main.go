@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/term"
 )
@@ -15,10 +13,9 @@ import (
 var version = "devel"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], process())
-	stop()
-	os.Exit(code)
+	// Signals end the process as they always do: nothing here runs on, and a
+	// person who is asked something must be able to leave.
+	os.Exit(run(context.Background(), os.Args[1:], process()))
 }
 
 // stdio is what a run reads from and writes to.

@@ -112,15 +112,15 @@ func (u *ui) wrong(text, hint string) {
 // place writes a position as seen from the working directory.
 func (u *ui) place(p capability.Pos) string {
 	p.File = u.short(p.File)
-	return p.String()
+	return plain(p.String())
 }
 
 // short writes a file as seen from the working directory, when it lies below it.
 func (u *ui) short(file string) string {
 	if rel, ok := strings.CutPrefix(file, u.std.dir+"/"); ok && u.std.dir != "" {
-		return rel
+		return plain(rel)
 	}
-	return file
+	return plain(file)
 }
 
 func (u *ui) line(w io.Writer, color, word, text string) {

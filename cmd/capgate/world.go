@@ -101,13 +101,12 @@ func (w *world) sound(name string) (*agents.Agent, error) {
 	return ag, nil
 }
 
-// viewOf is how an agent's own requests are read: relative to its root.
-func (w *world) viewOf(ag *agents.Agent) capability.View {
+// asked is how the requirements of people and of policy tests are read: relative
+// to the configuration's root, so that no edit of a record changes what they mean.
+func (w *world) asked() capability.View {
 	v := w.view
-	if !ag.Root.IsZero() {
-		v.Cwd = ag.Root.Dir
-	} else if !w.cfg.Sandbox.IsZero() {
-		v.Cwd = w.cfg.Sandbox.Dir
+	if v.Cwd = w.cfg.Sandbox.Dir; w.cfg.Sandbox.IsZero() {
+		v.Cwd = filepath.Dir(w.cfg.File)
 	}
 	return v
 }
