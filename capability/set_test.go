@@ -220,6 +220,29 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// TestFenceOverlaps: a grant reaches behind the fence when some of what it allows
+// lies there, whatever name that has.
+func TestFenceOverlaps(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/real/agents"})
+	for grant, want := range map[string]bool{
+		"fs.write{in=/w}":                       true,
+		"fs.write{in=/w,paths=[agents]}":        true,
+		"fs.write{in=/w,paths=[agents/x.md]}":   true,
+		"fs.write{in=/w,paths=[\"**/*.md\"]}":   true,
+		"fs.write{in=/w,paths=[docs]}":          false,
+		"fs.write{in=/real,paths=[agents]}":     false, // inert: outside the root
+		"proc.eval{in=/w}":                      true,
+		"proc.exec{in=/w/agents/sub,cmds=[ls]}": true,
+		"proc.exec{in=/w/docs,cmds=[ls]}":       false,
+		"net.get{hosts=[*]}":                    false,
+		"records.update":                        false,
+	} {
+		if got := fence.Overlaps(compile(t, grant)); got != want {
+			t.Errorf("%s: got %v, want %v", grant, got, want)
+		}
+	}
+}
+
 func TestParseRequirementRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"fs.reed{path=x}", "did you mean fs.read?"},

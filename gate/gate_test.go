@@ -21,6 +21,7 @@ capabilities:
   - fs.read: { in: . }
   - fs.write: { in: . }
   - tool.invoke:*
+  - rye.execute.*
 approve: ["fs.write"]
 ---`,
 	"scout.md": `---
@@ -30,7 +31,9 @@ capabilities:
   - net.get: { hosts: ["*"] }
   - fs.read: { in: . }
   - fs.write: { in: . }
-  - tool.invoke: { tools: ["files.*", "deploy.now"] }
+  - tool.invoke: { tools: ["files.*", "deploy.now", "other.tool"] }
+  - rye.execute.tool.files.*
+  - rye.execute.tool.other.*
 toolset: ["files.*", "deploy.*"]
 approve: ["deploy.now"]
 ---`,
@@ -73,6 +76,9 @@ func TestRequire(t *testing.T) {
 		{"agents/scout", "tool.invoke{tool=files.read}", "allow"},
 		{"agents/scout", "tool.invoke{tool=deploy.now}", "deny requires_approval"},
 		{"agents/scout", "tool.invoke{tool=deploy.later}", "deny scope_violation"},
+		{"agents/scout", "tool.invoke{tool=other.tool}", "deny scope_violation toolset of"},
+		{"agents/scout", "rye.execute.tool{id=files/read}", "allow"},
+		{"agents/scout", "rye.execute.tool{id=other/tool}", "deny scope_violation toolset of"},
 		{"agents/lead", "tool.invoke{tool=deploy.now}", "allow"},
 		{"agents/lead", "fs.write{path=a}", "deny requires_approval"},
 		{"agents/orphan", "records.read", "deny scope_violation"},
@@ -126,6 +132,11 @@ func TestCovers(t *testing.T) {
 		{"agents/scout", "net.get{hosts=[api.github.com]}", true},
 		{"agents/scout", "net.get{hosts=[example.org]}", false},
 		{"agents/lead", "net.get{hosts=[*]}", false},
+		{"agents/scout", "tool.invoke{tools=[files.read]}", true},
+		{"agents/scout", "tool.invoke{tools=[other.tool]}", false},
+		{"agents/scout", "rye.execute.tool.other.tool", false},
+		{"agents/scout", "fs.read{in=/w/docs}", true},
+		{"agents/scout", "fs.read{in=/w}", false},
 		{"agents/broken", "records.read", false},
 		{"agents/nobody", "records.read", false},
 	} {
