@@ -159,6 +159,7 @@ func ParsePermissions(block string) ([]Spec, error) {
 type ryeReader struct {
 	dec   *xml.Decoder
 	path  []string // open elements
+	said  bool     // the element at hand has had its text
 	done  bool     // the block has been closed
 	specs []Spec
 }
@@ -175,7 +176,7 @@ func (r *ryeReader) token(tok xml.Token) error {
 	case xml.StartElement:
 		return r.open(t)
 	case xml.EndElement:
-		r.path = r.path[:len(r.path)-1]
+		r.path, r.said = r.path[:len(r.path)-1], false
 		r.done = len(r.path) == 0
 	case xml.CharData:
 		return r.text(strings.TrimSpace(string(t)))
@@ -195,7 +196,7 @@ func (r *ryeReader) open(t xml.StartElement) error {
 	case len(t.Attr) > 0 || t.Name.Space != "":
 		return fmt.Errorf("<%s> takes no attributes", name)
 	}
-	r.path = append(r.path, name)
+	r.path, r.said = append(r.path, name), false
 	return nil
 }
 
@@ -206,6 +207,10 @@ func (r *ryeReader) text(text string) error {
 	if len(r.path) < maxXMLDepth && text != "*" || len(r.path) == 0 {
 		return fmt.Errorf("%q does not belong here", clip(text))
 	}
+	if r.said { // a comment or CDATA within would make two of one
+		return fmt.Errorf("%q is a second text in <%s>", clip(text), r.path[len(r.path)-1])
+	}
+	r.said = true
 	word := strings.Join(append([]string{"rye"}, r.path[1:]...), ".") + "." + text
 	spec, err := parseRye(word)
 	if err != nil {

@@ -16,6 +16,7 @@ type Grant struct {
 	inert string // why it allows nothing, "" when it allows something
 	note  string // what load narrowed, "" when nothing
 
+	written   Root   // the in: that was written, when it was clamped
 	clampedTo string // where the sandbox root lies below the in: that was written, "" if it was not clamped
 
 	root  Root               // fs and proc

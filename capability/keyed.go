@@ -130,7 +130,7 @@ func parseName(text string, t KeyType) (name, error) {
 // final ".*" covers everything beneath.
 func parseDotted(text string) (name, error) {
 	switch {
-	case strings.ContainsFunc(text, isNotRye):
+	case strings.ContainsFunc(text, isNotRye) || strings.Contains(text, "**"):
 		return name{}, fmt.Errorf("%q is no Rye id pattern", clip(text))
 	case strings.HasSuffix(text, ".*"):
 		text += "*"

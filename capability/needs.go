@@ -153,7 +153,8 @@ func (q question) keyed() (*Requirement, error) {
 // the root that the agent's grants hang from; ok is false when none could.
 func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	e, known := Lookup(r.verb)
-	if !known || r.Opaque() != "" {
+	inPaths := e.shape() == shapePath || e.shape() == shapeProgram
+	if !known || r.Opaque() != "" || inPaths && len(r.path.readings) == 0 {
 		return Spec{}, false
 	}
 	spec = Spec{Verb: string(r.verb)}
@@ -172,7 +173,21 @@ func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 		}
 	}
 	spec.Bare = len(spec.Scope) == 0
-	return spec, true
+	return r.smallestArgs(spec), true
+}
+
+// smallestArgs keeps to the arguments of the call, as far as a grant could name them.
+func (r *Requirement) smallestArgs(spec Spec) Spec {
+	const most = 16
+	if len(r.args) == 0 || len(r.args) > most {
+		return spec
+	}
+	args := Param{Key: argsDim, IsMap: true}
+	for _, a := range r.args {
+		args.Args = append(args.Args, Param{Key: a.name, Values: []string{escapeGlob(a.value)}})
+	}
+	spec.Scope = append(slices.Clone(spec.Scope), args)
+	return spec
 }
 
 // smallestHost leaves out the port where it is the one that everybody means.
@@ -185,9 +200,6 @@ func (r *Requirement) smallestHost() string {
 }
 
 func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
-	if len(r.path.readings) == 0 {
-		return Spec{}, false
-	}
 	p := r.path.readings[0]
 	if rel, ok := relativeTo(p, root.dirs()); ok && !root.IsZero() {
 		if rel == "" {

@@ -46,8 +46,14 @@ type Path struct {
 func (p Path) String() string { return p.raw }
 
 // Opaque says why no grant can cover the path, "" when one could. It tells
-// nothing about the file system but what the text itself says.
-func (p Path) Opaque() string { return p.opaque }
+// nothing about the file system but what the text itself says: a path that cannot
+// be resolved reads as one that is merely outside.
+func (p Path) Opaque() string {
+	if p.opaque == opaqueLink {
+		return ""
+	}
+	return p.opaque
+}
 
 // Readings returns the absolute paths the argument may stand for, the most
 // literal one first, and not the globs among its readings. One that ends in a
@@ -165,7 +171,7 @@ func asksDirectory(text string) bool {
 // glob adds the patterns that a text with wildcards stands for: the fixed
 // directory in front of them, resolved, and the rest below it.
 func (r *pathReader) glob(text string) {
-	if hasParent(text) || r.as == asGlob && isExtended(text) {
+	if hasParent(text) || climbs(text) || r.as == asGlob && isExtended(text) {
 		r.opaque = opaqueGlob
 		return
 	}
@@ -180,6 +186,23 @@ func (r *pathReader) glob(text string) {
 		return
 	}
 	r.each(text[:cut], func(place string) { r.globs = append(r.globs, pattern.Under(place, rest)) })
+}
+
+// climbs reports whether a segment with wildcards could stand for "..": shells
+// expand .* and .? to it, and braces can hold its dot.
+func climbs(text string) bool {
+	for seg := range strings.SplitSeq(text, "/") {
+		if !strings.ContainsAny(seg, wildcards) {
+			continue
+		}
+		first := strings.TrimLeft(seg, `{\`)
+		if strings.HasPrefix(first, ".") || strings.Contains(seg, ",.") {
+			if p, err := parseGlob(seg); err != nil || p.Match("..") || p.Match(".") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // each visits where a text may point to: as it is, and below home. Every place

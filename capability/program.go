@@ -28,8 +28,13 @@ func unversioned(name string) string {
 // nothing.
 func needsPatterns(cmd string) bool {
 	name := programName(cmd)
-	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name))
+	last := name[strings.LastIndexByte(name, '-')+1:] // of a compiler's name with its target
+	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name)) || slices.Contains(compilers, unversioned(last)) ||
+		slices.Contains(compilers, name)
 }
+
+// compilers run the programs that their options name.
+var compilers = list("gcc g++ cc c++ c89 c99 cpp clang clang++ ld tcc rustc prove diff3 sdiff pydoc pydoc3 ffmpeg")
 
 // runsProject reports whether a program is there to run code of the project it
 // works on: whoever may write there decides what it does, and the sandbox of the
@@ -250,13 +255,14 @@ var gitSubcommands = byName(
 		"whatchanged cherry stripspace rerere")},
 	rule{names: list("grep"), valued: "ef", denied: [excesses][]string{runsPrograms: list("-O")}},
 	// The strategy a/x is the program git-merge-a/x, also where it stands in the
-	// repository; merge and pull know theirs.
+	// repository; merge knows its own, and pull hands it to rebase.
 	rule{names: list("rebase"), valued: "SX", denied: [excesses][]string{runsPrograms: list("-x -s --strategy")}},
 	rule{names: list("cherry-pick revert"), denied: [excesses][]string{runsPrograms: list("--strategy")}},
 	rule{names: list("bisect"), check: runsBisect},
 	rule{names: list("archive"), denied: [excesses][]string{runsPrograms: list("--remote"), writesUnasked: list("-o")}},
 	rule{names: list("checkout switch restore reset"), denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
-	rule{names: list("fetch pull"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
+	rule{names: list("fetch"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},
+	rule{names: list("pull"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("--recurse-submodules -s --strategy")}},
 	rule{names: list("push remote"), check: namesHelper},
 	rule{names: list("ls-remote"), check: namesHelper, denied: [excesses][]string{runsPrograms: list("-u")}},
 	rule{names: list("clone"), check: namesHelper, valued: "bo", denied: [excesses][]string{

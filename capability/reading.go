@@ -25,6 +25,7 @@ const (
 	opaqueGlob     = "is a glob that cannot be bounded"
 	opaqueBase     = "hangs from a directory that is not known"
 	opaqueLink     = "cannot be resolved"
+	opaqueRest     = "goes on with a whole path behind its beginning"
 )
 
 // rewrites are what readers of a path do to its text. Each returns what comes of
@@ -47,6 +48,7 @@ var hazards = [...]struct {
 	{opaqueURL, isURL},
 	{opaqueShare, func(text string) bool { return strings.HasPrefix(text, `\\`) }},
 	{opaqueUser, isUserHome},
+	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
 	{opaqueGlob, isAlternation},
 	{opaqueMany, hasManyAlternatives},
 }

@@ -89,10 +89,17 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 	return r, nil
 }
 
+// maxTouches caps the paths that one call may name: each is looked up.
+const maxTouches = 2000
+
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
 	v.Cwd = dir
 	for _, word := range r.argv[1:] {
+		if len(r.touches) > maxTouches {
+			r.opaque = "the call names more paths than can be looked at"
+			return
+		}
 		r.touches = append(r.touches, v.Argument(word)...)
 	}
 }
@@ -100,6 +107,13 @@ func (r *Requirement) reach(v View, dir string) {
 // keepOut makes a git call opaque that works in a repository's own folder, or
 // names something in it, through whatever link: what stands there git runs.
 func (r *Requirement) keepOut() {
+	// These read some of their words from the top of the work tree.
+	fromTop := slices.ContainsFunc(r.argv, func(w string) bool {
+		return slices.Contains([]string{"fetch", "pull", "push", "remote", "ls-remote", "grep", "archive"}, w)
+	})
+	if fromTop && slices.ContainsFunc(r.argv[1:], hasParent) {
+		r.opaque = "git reads a .. in this call from the top of its repository"
+	}
 	for _, p := range append([]Path{r.path}, r.touches...) {
 		for _, reading := range p.readings {
 			if why := reachesRepository(reading); why != "" {
@@ -148,6 +162,8 @@ func Keyed(v Verb, words ...Word) (*Requirement, error) {
 	if v.Resource() == "records" && v != "records.read" {
 		id, class := find(words, "path"), find(words, "class")
 		switch {
+		case id != "" && (hasDotSegment(id) || strings.ContainsAny(id, `\%`) || strings.TrimSpace(id) != id):
+			return nil, &Malformed{Text: "is no canonical record path"}
 		case class == "" && id == "":
 			return Beyond(v, "the call names neither the class nor the path of the record"), nil
 		case strings.EqualFold(class, "agent") || isAgentRecord(id):
@@ -174,9 +190,11 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 		}
 		r.words = append(r.words, word)
 	}
-	for _, w := range words {
+	for i, w := range words {
 		name, isArg := strings.CutPrefix(w.Dim, argsDim+".")
 		switch {
+		case slices.ContainsFunc(words[:i], func(o Word) bool { return o.Dim == w.Dim }):
+			return nil, &Malformed{Text: fmt.Sprintf("names two of %s, each of which is a requirement of its own", w.Dim)}
 		case isArg && slices.Contains(dims, argsDim):
 			r.args = append(r.args, argWord{name, w.Value})
 		case !slices.Contains(dims, w.Dim) && !isRecordWord(e.Verb, w.Dim):

@@ -186,6 +186,7 @@ func (c *compiler) hoist(g *Grant) *refusal {
 		}
 		g.note = fmt.Sprintf("in: %s reaches beyond the sandbox root and was clamped to %s", root.Dir, outer.Dir)
 		g.clampedTo, _ = relativeTo(outer.Real, []string{root.Real})
+		g.written = root
 		root = outer
 	}
 	g.root, g.spec = root, g.spec.replaced(inKey.Name, []string{root.Dir})
@@ -257,9 +258,13 @@ func (c *compiler) pathEntry(text string, g *Grant) (pathEntry, error) {
 		rel = c.opts.View.Home + rel[1:]
 	}
 	if strings.HasPrefix(rel, "/") {
-		inside, ok := relativeTo(rel, g.root.dirs())
+		from := g.root
+		if g.clampedTo != "" {
+			from = g.written // narrowed afterwards, with the relative ones
+		}
+		inside, ok := relativeTo(rel, from.dirs())
 		if !ok {
-			return pathEntry{}, fmt.Errorf("%q is outside %s", text, g.root.Dir)
+			return pathEntry{}, fmt.Errorf("%q is outside %s", text, from.Dir)
 		}
 		rel = inside
 	} else if rel = strings.TrimPrefix(rel, "./"); text == "" {
@@ -313,13 +318,13 @@ func (g *Grant) narrow(within string) *refusal {
 	var kept []pathEntry
 	for _, e := range g.paths {
 		switch at, glob := e.dir, e.glob; {
-		case glob != nil && !strings.HasPrefix(glob.String(), within+"/"):
+		case glob != nil && !strings.HasPrefix(glob.String(), escapeGlob(within)+"/"):
 			at = strings.TrimPrefix(pattern.Under("/", glob).Dir(), "/")
 			if beneath(within, at) || at == "" {
 				return refuse(codeOutside, "paths: %s reaches beyond the sandbox root", glob)
 			}
 		case glob != nil:
-			rest, err := pattern.Parse(glob.String()[len(within)+1:], pattern.Slash)
+			rest, err := pattern.Parse(glob.String()[len(escapeGlob(within))+1:], pattern.Slash)
 			if err != nil {
 				return refuse(codeValue, "paths: %v", err)
 			}

@@ -164,7 +164,7 @@ func TestSmallest(t *testing.T) {
 		{"proc.exec{command=\"git log | sh\"}", root, ""},
 		{"proc.eval{command=\"git log | sh\"}", root, "proc.eval{in=/w}"},
 		{"proc.eval{command=ls,cwd=/srv}", root, "proc.eval{in=/srv}"},
-		{"tool.invoke{tool=github.issue,args={owner=acme}}", root, "tool.invoke{tools=[github.issue]}"},
+		{"tool.invoke{tool=github.issue,args={owner=acme}}", root, "tool.invoke{tools=[github.issue],args={owner=[acme]}}"},
 		{"memory.read{key=a*b}", root, `memory.read{keys=["a\\*b"]}`},
 		{"agent.grant{id=scout}", root, "agent.grant{id=[agents/scout]}"},
 		{"records.read", root, "records.read"},
@@ -286,6 +286,9 @@ func TestKeyedMisuse(t *testing.T) {
 		{"memory.read", []capability.Word{{Dim: "name", Value: "x"}}},
 		{"memory.read", []capability.Word{{Dim: "args.x", Value: "x"}}},
 		{"rye.execute.tool", nil},
+		{"agent.update", []capability.Word{{Dim: "path", Value: "a/../b"}}},
+		{"memory.read", []capability.Word{{Dim: "key", Value: "a"}, {Dim: "key", Value: "secret"}}},
+		{"tool.invoke", []capability.Word{{Dim: "tool", Value: "a"}, {Dim: "args.o", Value: "x"}, {Dim: "args.o", Value: "y"}}},
 	} {
 		_, err := capability.Keyed(c.verb, c.words...)
 		if _, ok := errors.AsType[*capability.Malformed](err); !ok {
@@ -299,6 +302,29 @@ func TestBeyond(t *testing.T) {
 	r := capability.Beyond("proc.exec", "the call sets environment variables")
 	if d := set.Decide(r); d.Allowed() || d.Code != capability.ScopeViolation || r.Opaque() == "" || r.String() != "proc.exec" {
 		t.Errorf("%s", d)
+	}
+}
+
+// TestManyPaths: a call that names more paths than can be looked at is denied,
+// quickly.
+func TestManyPaths(t *testing.T) {
+	argv := []string{"cat"}
+	for range 500 {
+		argv = append(argv, "a=b=c=d=e=f=g=h")
+	}
+	r, err := capability.Exec(view, mustPath(t, "/w"), argv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := compile(t, "proc.exec{in=/w}").Decide(r); d.Allowed() || r.Opaque() == "" {
+		t.Error(d)
+	}
+	empty, err := capability.Exec(view, capability.Path{}, []string{"ls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := empty.Smallest(capability.Root{}); ok {
+		t.Error(s)
 	}
 }
 

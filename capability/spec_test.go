@@ -141,6 +141,8 @@ func TestPermissions(t *testing.T) {
 		{"<permissions/>", ""},
 		{"<permissions><load><tool>a/b</tool><tool>c</tool></load></permissions>", "rye.load.tool{ids=[a.b]}|rye.load.tool{ids=[c]}"},
 		{"<permissions><load><tool>a&amp;b</tool></load></permissions>", "error: is no Rye id pattern"},
+		{"<permissions><execute><tool>a/<![CDATA[*]]></tool></execute></permissions>", "error: is a second text in <tool>"},
+		{"<permissions><execute><tool>a/<!-- x -->*</tool></execute></permissions>", "error: is a second text in <tool>"},
 		{"<permissions>all</permissions>", "error: does not belong here"},
 		{"<permissions><execute>x</execute></permissions>", "error: does not belong here"},
 		{"<permissions><run>*</run></permissions>", "error: <run> does not belong here"},
