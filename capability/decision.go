@@ -111,8 +111,13 @@ func (d Decision) String() string {
 		return fmt.Sprintf("%s: this needs %s, and no grant of %s is held", d.Code, d.need, d.need.verb)
 	}
 	why := "which is outside what is held"
-	if o := d.need.Opaque(); o != "" {
+	switch o := d.need.Opaque(); {
+	case d.Code != ScopeViolation:
+		return fmt.Sprintf("%s: this needs %s", d.Code, d.need)
+	case o != "":
 		why = "which no grant can cover: " + o
+	case d.need.excess != "":
+		why = "which naming the program does not cover: " + readable(d.need.excess)
 	}
 	held := strings.Join(d.Held(), ", ")
 	if held == "" {

@@ -36,6 +36,12 @@
 // more. For a program without a rule, naming it allows whatever its arguments can
 // make it do inside its root.
 //
+// Git runs the hooks and the configuration of the repository it works in, finds
+// that repository above the root as well as below it, and a cloned one can hold
+// another as plain files. Archives can leave links that a later call follows, and
+// a program that goes through folders by itself (diff, cp -r, grep -r) follows
+// what it finds there. Arguments say nothing of that; the sandbox is for it.
+//
 // Names of hosts are judged as names. Two-label names that only an internal
 // network knows look public until they are resolved.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -294,7 +295,21 @@ func (r *Requirement) Object() string {
 // String writes the requirement for people: its verb and what it touches.
 func (r *Requirement) String() string {
 	if object := r.Object(); object != "" {
-		return string(r.verb) + " " + object
+		return string(r.verb) + " " + readable(object)
 	}
 	return string(r.verb)
+}
+
+// readable shortens what a caller wrote, and shows what would not be seen.
+func readable(text string) string {
+	const most = 300
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
 }

@@ -104,6 +104,19 @@ func TestDecisionText(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)
 		}
 	}
+	program := compile(t, "proc.exec{in=/w,cmds=[git]}")
+	for text, want := range map[string]string{
+		"proc.exec{argv=[git,-c,x,log]}":                            "which naming the program does not cover: git \"-c\" is not among",
+		"proc.exec{argv=[ls,\"a\u202eb\"]}":                         "this needs proc.exec ls a\uFFFDb,",
+		"proc.exec{argv=[ls,\"" + strings.Repeat("é", 400) + "\"]}": "…, which is outside",
+	} {
+		if got := program.Decide(need(t, text)).String(); !strings.Contains(got, want) {
+			t.Errorf("%.60s: %s, want %s", text, got, want)
+		}
+	}
+	if got, want := capability.Denial(capability.RequiresApproval, need(t, "records.read")).String(), "requires_approval: this needs records.read"; got != want {
+		t.Error(got)
+	}
 	d := set.Decide(need(t, "fs.read{path=/etc/passwd}"))
 	if err := error(&capability.Denied{Decision: d}); err.Error() != d.String() {
 		t.Error(err)
