@@ -35,6 +35,9 @@ type pathEntry struct {
 	glob *pattern.Pattern // exactly the glob, relative
 }
 
+// isAll reports whether an entry is everything beneath the root.
+func (e pathEntry) isAll() bool { return e.dir == "." || e.glob != nil && e.glob.String() == "**" }
+
 // dimension is what a grant says of one dimension of a keyed verb.
 type dimension struct {
 	any      bool
@@ -91,9 +94,9 @@ func (g *Grant) Wide() string {
 		return "any program may run; name cmds: or patterns:"
 	case g.entry.Verb == "tool.invoke" && len(g.args) == 0 && g.matchesAnyName():
 		return "every tool without a mapping may be called"
-	case slices.ContainsFunc(g.hosts, func(h Host) bool { return h.String() == "*" }):
+	case slices.ContainsFunc(g.hosts, func(h Host) bool { return h.String() == "*" || strings.HasPrefix(h.String(), "*:") }):
 		return "any public host"
-	case g.root.Dir == "/" && g.any:
+	case g.root.Dir == "/" && (g.any || slices.ContainsFunc(g.paths, pathEntry.isAll)):
 		return "the whole file system"
 	}
 	return ""

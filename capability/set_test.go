@@ -415,6 +415,28 @@ func TestGrantAccessors(t *testing.T) {
 }
 
 // TestFindingText is what R-EGG-32 asks for.
+// TestWide: what is wider than it may look is marked.
+func TestWide(t *testing.T) {
+	for text, wide := range map[string]bool{
+		"net.get{hosts=[*]}": true, "net.get{hosts=[*:443]}": true, "net.get{hosts=[*.example.com]}": false,
+		"tool.invoke:*": true, "tool.invoke:a.*": false, "tool.invoke{tools=[*],args={o=[x]}}": false,
+		"proc.exec{in=/w}": true, "proc.exec{in=/w,cmds=[ls]}": false, "fs.read{in=/w}": false, "net.get": false,
+	} {
+		for g := range compile(t, text).All() {
+			if (g.Wide() != "") != wide {
+				t.Errorf("%s: %q", text, g.Wide())
+			}
+		}
+	}
+	for _, text := range []string{"fs.read{in=/}", "fs.read{in=/,paths=[.]}", "fs.read:/**"} {
+		for g := range compileAnywhere(t, []string{text}).All() {
+			if g.Wide() == "" {
+				t.Errorf("%s is the whole disk", text)
+			}
+		}
+	}
+}
+
 func TestFindingText(t *testing.T) {
 	f := capability.Finding{Code: "c", Severity: capability.Warning, Pos: capability.Pos{File: "f.md", Line: 3, Col: 2}, Text: "t", Hint: "h"}
 	if got := f.String(); got != "f.md:3:2: warning: t [c]; h" {

@@ -113,6 +113,21 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestLoadCodes: whatever load can say, doctor passes on.
+func TestLoadCodes(t *testing.T) {
+	for _, code := range []string{
+		"unknown_verb", "unknown_key", "wrong_type", "invalid_value", "empty_scope", "bare_grant", "no_root", "outside_root",
+		"interpreter", "option", "clamped", "exceeds_parent", "missing_parent", "symlink", "shorthand_withheld", "no_agents",
+		"wide_sandbox", "invalid_config", "invalid_grant",
+	} {
+		s := subject(t)
+		s.Findings = []capability.Finding{{Code: code, Severity: capability.Warning, Text: "something"}}
+		if found := doctor.Examine(s); len(found) != 1 || found[0].Code != code || found[0].Hint == "" && code != "invalid_value" && code != "bare_grant" && code != "interpreter" {
+			t.Errorf("%s: %v", code, found)
+		}
+	}
+}
+
 // TestOrder: the worst comes first, then by place.
 func TestOrder(t *testing.T) {
 	var got []string
