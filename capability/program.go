@@ -251,13 +251,14 @@ var gitSubcommands = byName(
 	rule{names: list("status log diff show add commit branch merge blame annotate describe rev-parse rev-list " +
 		"ls-files ls-tree cat-file shortlog reflog rm apply am stash tag clean worktree format-patch range-diff " +
 		"merge-base merge-tree for-each-ref name-rev show-ref show-branch diff-tree diff-index diff-files version " +
-		"count-objects fsck gc sparse-checkout notes check-ignore check-attr check-mailmap check-ref-format hash-object " +
+		"count-objects fsck gc sparse-checkout notes check-ignore check-attr check-mailmap check-ref-format " +
 		"whatchanged cherry stripspace rerere")},
 	rule{names: list("grep"), valued: "ef", denied: [excesses][]string{runsPrograms: list("-O")}},
 	// The strategy a/x is the program git-merge-a/x, also where it stands in the
 	// repository; merge knows its own, and pull hands it to rebase.
 	rule{names: list("rebase"), valued: "SX", denied: [excesses][]string{runsPrograms: list("-x -s --strategy")}},
 	rule{names: list("cherry-pick revert"), denied: [excesses][]string{runsPrograms: list("--strategy")}},
+	rule{names: list("hash-object"), denied: [excesses][]string{readsUnnamed: list("--stdin-paths")}},
 	rule{names: list("bisect"), check: runsBisect},
 	rule{names: list("archive"), denied: [excesses][]string{runsPrograms: list("--remote"), writesUnasked: list("-o")}},
 	rule{names: list("checkout switch restore reset"), denied: [excesses][]string{runsPrograms: list("--recurse-submodules")}},

@@ -71,6 +71,7 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 	if err != nil {
 		return nil, err
 	}
+	argv = slices.Clone(argv) // the caller's own may change after the decision
 	r := &Requirement{verb: "proc.exec", path: cwd, argv: argv, joined: joined, excess: violation(argv)}
 	dir, once := folder(argv)
 	if !once {
@@ -84,7 +85,7 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 			r.reach(v, from+"/"+dir)
 		}
 	}
-	if programName(argv[0]) == "git" {
+	if unversioned(programName(argv[0])) == "git" {
 		r.keepOut()
 	}
 	return r, nil
@@ -112,7 +113,8 @@ func (r *Requirement) keepOut() {
 	fromTop := slices.ContainsFunc(r.argv, func(w string) bool {
 		return slices.Contains([]string{"fetch", "pull", "push", "remote", "ls-remote", "grep", "archive"}, w)
 	})
-	if fromTop && slices.ContainsFunc(r.argv[1:], hasParent) {
+	climbs := func(w string) bool { return strings.Contains(w, "..") } // also in -f../x and --file=../x
+	if fromTop && slices.ContainsFunc(r.argv[1:], climbs) {
 		r.opaque = "git reads a .. in this call from the top of its repository"
 	}
 	for _, p := range append([]Path{r.path}, r.touches...) {

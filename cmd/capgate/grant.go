@@ -21,15 +21,7 @@ func (a *app) agentsGrant() *cobra.Command {
 		Example: "  capgate agents grant scout 'net.get{hosts=[*.github.com,api.anthropic.com]}'\n  capgate agents grant scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := a.load()
-			if err != nil {
-				return err
-			}
-			ag, err := w.sound(args[0])
-			if err != nil {
-				return err
-			}
-			specs, err := a.specs(args[1:])
+			w, ag, specs, err := a.change(args)
 			if err != nil {
 				return err
 			}
@@ -38,6 +30,21 @@ func (a *app) agentsGrant() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// change reads what grant and revoke are told: an agent with a sound record, and
+// the grants it is about.
+func (a *app) change(args []string) (*world, *agents.Agent, []capability.Spec, error) {
+	w, err := a.load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ag, err := w.sound(args[0])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	specs, err := a.specs(args[1:])
+	return w, ag, specs, err
 }
 
 // specs reads grants from the command line, or has one picked.
@@ -222,15 +229,7 @@ func (a *app) agentsRevoke() *cobra.Command {
 		Example: "  capgate agents revoke scout records.update\n  capgate agents revoke scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := a.load()
-			if err != nil {
-				return err
-			}
-			ag, err := w.sound(args[0])
-			if err != nil {
-				return err
-			}
-			specs, err := a.specs(args[1:])
+			w, ag, specs, err := a.change(args)
 			if err != nil {
 				return err
 			}
