@@ -1,0 +1,50 @@
+// Package secrets resolves the handles of secrets and takes their values out of
+// what comes back.
+//
+// A handle is {{secret:name}}. It stands where a value is needed, in the
+// environment and the headers of an upstream or in an argument of a call, so
+// that neither a configuration nor a model ever holds the value:
+//
+//	keeper, err := secrets.New(map[string]secrets.Source{
+//		"github": {Env: "GITHUB_TOKEN"},
+//		"files":  {File: "/run/secrets/files"},
+//	}, secrets.Options{})
+//	header, err := keeper.Expand("Bearer {{secret:github}}")
+//	...
+//	result = keeper.Scrub(result)
+//
+// A value is read when it is needed, so that one that was renewed is used at
+// once. Whoever fills in what an agent wrote asks [Handles] first, and decides on
+// each name: [Keeper.Expand] knows no agents.
+//
+// # What is scrubbed
+//
+// [Keeper.Scrub] replaces each value that was ever resolved by its handle: as it
+// is, in hex, in base64 also where it is only a part of what was encoded, and all
+// of these under up to two layers of JSON escapes and percent-encoding. A value
+// shorter than 8 bytes is an error when it is resolved: what is that short stands
+// in many a text by chance, and to replace it there would tear them up, while a
+// secret that is not scrubbed would be seen.
+//
+// A handle needs no escape within a JSON string, so JSON stays JSON, unless a
+// value stood outside of a string, as one of digits only may. Whoever forwards a
+// document that Scrub has changed parses it again.
+//
+// # Limitations
+//
+// Scrubbing is for the server that repeats what it was given, in an error or an
+// echo. One that means to give a secret away can reverse, split, compress or
+// encrypt it. Base64 with line breaks, HTML entities, values of several lines of
+// which one is shown, and the few bits that base64 leaves in the characters next
+// to a value are not found. Neither is a value that is cut in two by the edge of
+// what is scrubbed: it takes whole messages and lines.
+//
+// A word that is not secret but equals a value is replaced as well.
+//
+// Values stay in memory, in clear, until the process ends, also those that were
+// renewed: there is a limit on how many. Who may debug the process reads them.
+//
+// A file of a secret must not be readable by others; where it belongs to a group
+// that may read it, that is taken for intended. Access control lists are not
+// looked at. On Windows modes say nothing and files are refused.
+package secrets

@@ -1,0 +1,169 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxExpanded is the most bytes that a text may have once it is filled in: a
+// short text can ask for one value very often.
+const maxExpanded = 1 << 20
+
+// Options says how values are read. The zero value reads the environment of the
+// process, and files that others may not read.
+type Options struct {
+	Getenv   func(name string) string
+	ReadFile func(path string) ([]byte, error)
+}
+
+// Keeper knows where secrets are, and which values it has handed out. It is safe
+// for use by several goroutines, and does not print what it knows. The zero
+// Keeper has no secrets.
+type Keeper struct {
+	sources map[string]Source
+	opts    Options
+	handed  *handed
+}
+
+// handed are the values that were handed out. Keepers that take each other's
+// place share them.
+type handed struct {
+	mu       sync.Mutex // one new value at a time
+	scrubber atomic.Pointer[scrubber]
+}
+
+// New returns a keeper of the secrets with these names. It reads no value yet. One
+// that takes the place of another comes from [Keeper.With].
+func New(sources map[string]Source, opts Options) (*Keeper, error) {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	if opts.ReadFile == nil {
+		opts.ReadFile = readFile
+	}
+	k := &Keeper{opts: opts, handed: &handed{}}
+	return k.With(sources)
+}
+
+// With returns a keeper of other secrets, for a new configuration. What either of
+// the two has handed out, before or after, is scrubbed by both: an upstream that
+// was started with a value lives on.
+func (k *Keeper) With(sources map[string]Source) (*Keeper, error) {
+	if k.handed == nil {
+		return New(sources, k.opts)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if !isName(name) {
+			return nil, fmt.Errorf("%.40q cannot be the name of a secret: it takes letters, digits, _ . and -, and at most %d of them", name, maxName)
+		}
+		if err := sources[name].check(); err != nil {
+			return nil, fmt.Errorf("secret %q: %w", name, err)
+		}
+	}
+	return &Keeper{sources: maps.Clone(sources), opts: k.opts, handed: k.handed}, nil
+}
+
+// Names returns the names of the secrets, in order.
+func (k *Keeper) Names() []string { return slices.Sorted(maps.Keys(k.sources)) }
+
+// Check says why a secret cannot be resolved, nil if it can.
+func (k *Keeper) Check(name string) error {
+	_, err := k.resolve(name)
+	return err
+}
+
+// Expand fills in the value of every handle in a text. What was filled in is not
+// looked at again: a value that reads like a handle stays what it is.
+func (k *Keeper) Expand(text string) (string, error) {
+	if !strings.Contains(text, "{{") {
+		return text, nil
+	}
+	var out strings.Builder
+	values := map[string]string{} // one text gets one value of a secret
+	for {
+		before, name, after, err := cutHandle(text)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(before)
+		if name == "" {
+			return out.String(), nil
+		}
+		if values[name] == "" {
+			if values[name], err = k.resolve(name); err != nil {
+				return "", err
+			}
+		}
+		if out.Len()+len(values[name])+len(after) > maxExpanded {
+			return "", fmt.Errorf("with its secrets filled in, a text has more than %d bytes", maxExpanded)
+		}
+		out.WriteString(values[name])
+		text = after
+	}
+}
+
+// resolve reads a value, and has it scrubbed from then on.
+func (k *Keeper) resolve(name string) (string, error) {
+	source, ok := k.sources[name]
+	if !ok {
+		return "", fmt.Errorf("there is no secret %.40q", name)
+	}
+	value, err := source.value(k.opts)
+	if err == nil {
+		err = k.handed.remember(name, value)
+	}
+	if err != nil {
+		return "", fmt.Errorf("secret %q: %w", name, err)
+	}
+	return value, nil
+}
+
+// remember adds a value to those that are scrubbed, before anybody gets it.
+func (h *handed) remember(name, value string) error {
+	if h.scrubber.Load().knows(value) {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.scrubber.Load()
+	if before.knows(value) {
+		return nil
+	}
+	next, ok := before.with(name, value)
+	if !ok {
+		return errors.New("too many values have been resolved since the gateway was started: start it again")
+	}
+	h.scrubber.Store(next)
+	return nil
+}
+
+// Scrub replaces every value that was ever resolved by its handle. When there is
+// none it returns the text itself, otherwise another one. A text with more values
+// than can be meant is replaced as a whole.
+func (k *Keeper) Scrub(text []byte) []byte {
+	if k.handed == nil {
+		return text
+	}
+	s := k.handed.scrubber.Load()
+	if s == nil {
+		return text
+	}
+	return s.scrub(text)
+}
+
+// String says how many secrets there are.
+func (k *Keeper) String() string { return fmt.Sprintf("%d secrets", len(k.sources)) }
+
+// Format prints String, whatever is asked for.
+func (k *Keeper) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, k.String()) }
+
+// LogValue is String.
+func (k *Keeper) LogValue() slog.Value { return slog.StringValue(k.String()) }
