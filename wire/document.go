@@ -61,7 +61,7 @@ type Doc struct {
 type node struct {
 	start, end int32
 	next       int32 // node behind this one and its children; parent while open
-	size       int32 // keys and values in a container; special things in a string
+	size       int32 // keys and values in a container; whether a string is special, 1 or 0
 }
 
 // none is the container that nothing is in.

@@ -149,7 +149,7 @@ func TestRefuses(t *testing.T) {
 		{"high surrogate and U", `"\ud83d\Ude00"`, `half of a surrogate pair in a string at byte 1`},
 		{"high surrogate and broken hex", `"\ud83d\ude0"`, `half of a surrogate pair in a string at byte 1`},
 		{"high surrogate and the end", `"\ud83d\u`, `half of a surrogate pair in a string at byte 1`},
-		{"high surrogate raw and escaped", "\"\xed\xa0\xbd\\ude00\"", `half of a surrogate pair in a string at byte 4`},
+		{"high surrogate raw and escaped", "\"\xed\xa0\xbd\\ude00\"", `invalid UTF-8 at byte 1`},
 		{"surrogate in key", `{"\ud800":1}`, `half of a surrogate pair in a string at byte 2`},
 		{"UTF-8 of a surrogate", "\"\xed\xa0\x80\"", `invalid UTF-8 at byte 1`},
 		{"bare continuation", "\"ab\x80\"", `invalid UTF-8 at byte 3`},

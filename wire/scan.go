@@ -14,69 +14,97 @@ const (
 	tops = 0x8080808080808080
 )
 
-// stops marks the bytes of w at which the plain run of a string ends: quotes,
-// backslashes and control characters. Only the lowest mark is exact: subtraction
-// borrows from the bytes above it.
-func stops(w uint64) uint64 {
+// marks has the top bit of every byte of w that is not plain text: quotes,
+// backslashes, control characters and all beyond ASCII, whose top bit survives in
+// quote or in slash. None is missing, but only the lowest mark is exact:
+// subtraction borrows from the bytes above it.
+func marks(w uint64) uint64 {
 	quote, slash := w^ones*'"', w^ones*'\\'
-	return ((w-ones*' ')&^w | (quote-ones)&^quote | (slash-ones)&^slash) & tops
+	return ((w - ones*' ') | (quote - ones) | (slash - ones)) & tops
 }
 
-// plain returns where the plain run of a string that begins at pos ends, and
-// adds to seen the bytes it looked at.
-func plain(data []byte, pos int, seen uint64) (int, uint64) {
-	for ; len(data)-pos >= 8; pos += 8 {
-		w := binary.LittleEndian.Uint64(data[pos:])
-		seen |= w
-		if m := stops(w); m != 0 {
-			return pos + bits.TrailingZeros64(m)/8, seen
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+// skipPlain returns where the plain text at pos ends.
+func skipPlain(data []byte, pos int) int {
+	for ; len(data)-pos >= 16; pos += 16 {
+		b := (*[16]byte)(data[pos:])
+		if m := marks(word(b[:8])); m != 0 {
+			return pos + bits.TrailingZeros64(m)/8
+		}
+		if m := marks(word(b[8:])); m != 0 {
+			return pos + 8 + bits.TrailingZeros64(m)/8
 		}
 	}
 	for ; pos < len(data); pos++ {
-		c := data[pos]
-		seen |= uint64(c)
-		if c == '"' || c == '\\' || c < ' ' {
+		if c := data[pos]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			break
 		}
 	}
-	return pos, seen
+	return pos
 }
 
 // scanString checks the string whose opening quote is at pos. It returns where
-// it ends and how many special things are in it, escapes and text beyond ASCII;
-// none means that it says what its bytes say.
+// it ends and whether there is anything special in it, 1 for escapes and text
+// beyond ASCII; 0 means that it says what its bytes say.
 func scanString(data []byte, pos int) (end, special int, err error) {
-	i, seen := pos+1, uint64(0)
-	for {
-		i, seen = plain(data, i, seen)
-		if i >= len(data) {
-			return 0, 0, syntaxError(i, "the document ends in a string")
-		}
-		if data[i] == '"' {
-			break
-		}
-		if data[i] != '\\' {
-			return 0, 0, syntaxError(i, "raw control character 0x%02x in a string", data[i])
-		}
-		n, err := scanEscape(data, i)
-		if err != nil {
-			return 0, 0, err
-		}
-		i += n
-		special++
+	i := skipPlain(data, pos+1)
+	if i < len(data) && data[i] == '"' {
+		return i + 1, 0, nil
 	}
-	if seen&tops != 0 {
-		special++
-		if err := scanUTF8(data[:i], pos+1); err != nil {
-			return 0, 0, err
-		}
-	}
-	return i + 1, special, nil
+	end, err = scanText(data, i)
+	return end, 1, err
 }
 
-// scanEscape checks the escape at pos and returns its length.
-func scanEscape(data []byte, pos int) (int, error) {
-	r, n := unescape(data[pos:])
+// stride is how much text the automaton reads before skipPlain is tried again,
+// which is faster where plain text follows and wasted where it does not.
+const stride = 1024
+
+// scanText checks the rest of a string from pos on and returns where it ends.
+func scanText(data []byte, pos int) (end int, err error) {
+	for at := ready; ; {
+		reach := min(pos+stride, len(data))
+		pos, at = inText.read(data[:reach], pos, at)
+		switch {
+		case pos == len(data):
+			return 0, misread(data, pos, at)
+		case pos == reach:
+			if at == ready {
+				pos = skipPlain(data, pos)
+			}
+		case at == ready && data[pos] == '"':
+			return pos + 1, nil
+		case at == escaped && data[pos] == 'u':
+			n, err := scanHex(data, pos-1)
+			if err != nil {
+				return 0, err
+			}
+			pos, at = pos-1+n, ready
+		default:
+			return 0, misread(data, pos, at)
+		}
+	}
+}
+
+// misread says what is wrong where the automaton stopped, at pos.
+func misread(data []byte, pos int, at state) error {
+	switch {
+	case at == escaped:
+		return syntaxError(pos-1, "invalid escape in a string")
+	case at != ready: // inside a character: the fault is where it begins
+		for pos--; !utf8.RuneStart(data[pos]); pos-- {
+		}
+	case pos == len(data):
+		return syntaxError(pos, "the document ends in a string")
+	case data[pos] < ' ':
+		return syntaxError(pos, "raw control character 0x%02x in a string", data[pos])
+	}
+	return syntaxError(pos, "invalid UTF-8")
+}
+
+// scanHex checks the \u escape at pos and returns its length.
+func scanHex(data []byte, pos int) (int, error) {
+	r, n := unescapeHex(data[pos:])
 	switch {
 	case n == 0:
 		return 0, syntaxError(pos, "invalid escape in a string")
@@ -86,19 +114,6 @@ func scanEscape(data []byte, pos int) (int, error) {
 		return 0, syntaxError(pos, "half of a surrogate pair in a string")
 	}
 	return n, nil
-}
-
-func scanUTF8(data []byte, pos int) error {
-	if utf8.Valid(data[pos:]) {
-		return nil
-	}
-	for {
-		r, n := utf8.DecodeRune(data[pos:])
-		if r == utf8.RuneError && n == 1 {
-			return syntaxError(pos, "invalid UTF-8")
-		}
-		pos += n
-	}
 }
 
 const (

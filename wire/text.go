@@ -53,8 +53,24 @@ func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
-	code, err := strconv.ParseUint(string(b[:4]), 16, 16)
-	return rune(code), err == nil
+	v0, v1, v2, v3 := hexValues[b[0]], hexValues[b[1]], hexValues[b[2]], hexValues[b[3]]
+	return v0<<12 | v1<<8 | v2<<4 | v3, v0|v1|v2|v3 >= 0
+}
+
+// hexValues has the value of each hexadecimal digit and -1 for other bytes, so
+// that four are checked at once, without a branch for letters and one for digits.
+var hexValues = newHexValues()
+
+func newHexValues() (values [256]rune) {
+	for c := range values {
+		v, err := strconv.ParseUint(string([]byte{byte(c)}), 16, 8)
+		if err != nil {
+			values[c] = -1
+		} else {
+			values[c] = rune(v)
+		}
+	}
+	return values
 }
 
 // decode returns what the body of an accepted string says.

@@ -1,0 +1,47 @@
+package wire
+
+import "unicode/utf8"
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends text as a JSON string that every reader reads alike, and
+// that Parse accepts: what is not valid UTF-8 becomes U+FFFD, and so does NUL,
+// which no accepted document holds.
+func AppendString(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	for start := 0; ; {
+		end := start
+		for end < len(text) && isPlain(text[end]) {
+			end++
+		}
+		dst = append(dst, text[start:end]...)
+		if end == len(text) {
+			return append(dst, '"')
+		}
+		r, size := utf8.DecodeRuneInString(text[end:])
+		dst = appendRune(dst, r, size)
+		start = end + size
+	}
+}
+
+func isPlain(c byte) bool {
+	return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != 0x7f
+}
+
+func appendRune(dst []byte, r rune, size int) []byte {
+	switch {
+	case r == utf8.RuneError && size == 1, r == 0:
+		return append(dst, `\ufffd`...)
+	case r == '"' || r == '\\':
+		return append(dst, '\\', byte(r))
+	case r == '\n':
+		return append(dst, `\n`...)
+	case r == '\t':
+		return append(dst, `\t`...)
+	case r < ' ' || r == 0x7f:
+		return append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&0xf])
+	case r == '\u2028' || r == '\u2029':
+		return append(dst, '\\', 'u', '2', '0', '2', hexDigits[r&0xf])
+	}
+	return utf8.AppendRune(dst, r)
+}
