@@ -1,0 +1,22 @@
+package guardrail
+
+import "os"
+
+// Break gives a log another file to write to, as a full disk would be one. The
+// log closes it like its own.
+func Break(l *Log, f *os.File) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.writing {
+		l.wait()
+	}
+	if l.file == nil {
+		return false
+	}
+	l.file.f.Close()
+	l.file = &segment{f: f, name: l.file.name, size: l.file.size}
+	return true
+}
+
+// MaxLine bounds a line.
+const MaxLine = maxLine

@@ -1,0 +1,27 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package guardrail
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// hold marks a file as being written, until it is closed or the process ends.
+func hold(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// held reports whether a process still writes to a file.
+func held(f *os.File) bool {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing the file does it too
+	}
+	return errors.Is(err, syscall.EWOULDBLOCK)
+}
+
+// shared reports whether others than the owner have any of some rights.
+func shared(info fs.FileInfo, rights fs.FileMode) bool { return info.Mode().Perm()&rights != 0 }
