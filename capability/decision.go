@@ -2,6 +2,8 @@ package capability
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -165,3 +167,24 @@ func (c Chain) Decide(r *Requirement) Decision {
 
 // Holds reports whether the agent's own set has any grant of the verb.
 func (c Chain) Holds(v Verb) bool { return len(c) > 0 && c[0].Set.Holds(v) }
+
+// Limits reports whether any link limits an argument of the tools that are called
+// by name: a requirement of tool.invoke that leaves out the others is decided in
+// the same way.
+func (c Chain) Limits(argument string) bool {
+	return slices.ContainsFunc(c, func(link Link) bool {
+		t := link.Set.table("tool.invoke")
+		return t != nil && t.keyed.limited[argument]
+	})
+}
+
+// Limited returns the arguments that some link limits, sorted.
+func (c Chain) Limited() []string {
+	names := map[string]bool{}
+	for _, link := range c {
+		if t := link.Set.table("tool.invoke"); t != nil {
+			maps.Copy(names, t.keyed.limited)
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

@@ -76,8 +76,8 @@ func (p Path) reaches(dir string, above bool) bool {
 			return true
 		}
 	}
-	place := []pattern.Row{{pattern.Subtree(dir)}}
 	for _, glob := range p.globs {
+		place := []pattern.Row{{pattern.Subtree(dir)}}
 		_, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, []pattern.Row{{glob}}, place)
 		if meets || capped {
 			return true

@@ -13,6 +13,7 @@ type Grant struct {
 	n     int32 // its place in the set
 	entry Entry
 	spec  Spec
+	text  string // the spec in compact form
 	inert string // why it allows nothing, "" when it allows something
 	note  string // what load narrowed, "" when nothing
 
@@ -108,7 +109,7 @@ func (g *Grant) matchesAnyName() bool {
 }
 
 // String writes the grant in effect in compact form.
-func (g *Grant) String() string { return g.spec.String() }
+func (g *Grant) String() string { return g.text }
 
 // compiler turns specs into grants against one set of options.
 type compiler struct {
@@ -139,7 +140,8 @@ func (c *compiler) add(spec Spec) {
 			g.inert = err.text
 			c.say(Warning, err.code, s.Pos, fmt.Sprintf("%s is inert: %s", e.Verb, err.text), err.hint)
 		}
-		said := g.inert + "\x00" + g.String() // what is inert stands for nothing else
+		g.text = g.spec.String()
+		said := g.inert + "\x00" + g.text // what is inert stands for nothing else
 		if c.seen[said] {
 			continue
 		}

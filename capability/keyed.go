@@ -163,16 +163,20 @@ func (c *compiler) args(g *Grant) *refusal {
 // keyedTable finds the grant that covers the words of a requirement. Grants that
 // name their first word literally are found by it, whatever their number.
 type keyedTable struct {
-	exact map[string][]*Grant
-	rest  []*Grant
+	exact   map[string][]*Grant
+	rest    []*Grant
+	limited map[string]bool // the arguments that some grant limits
 }
 
 func (t *keyedTable) add(g *Grant) {
 	if t.exact == nil {
-		t.exact = map[string][]*Grant{}
+		t.exact, t.limited = map[string][]*Grant{}, map[string]bool{}
+	}
+	for _, rule := range g.args {
+		t.limited[rule.name] = true
 	}
 	literals, ok := g.literals()
-	if !ok {
+	if !ok || strings.HasPrefix(string(g.entry.Verb), searchPrefix) { // which may name nothing
 		t.rest = append(t.rest, g)
 	}
 	for _, s := range literals {

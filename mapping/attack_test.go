@@ -31,6 +31,10 @@ func (s *site) decide(a attack) (string, error) {
 		return s.rye(a)
 	case "scarab":
 		return s.scarab(a)
+	case "prompt_get":
+		return s.prompt(a)
+	case "resource_read":
+		return s.resource(a)
 	}
 	return "", fmt.Errorf("there is no scenario %q", a.Hint.Scenario)
 }

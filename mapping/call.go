@@ -110,7 +110,12 @@ func (r *reading) arguments() error {
 	switch kind := r.Args.Kind(); {
 	case kind != wire.Object && kind != wire.Null && kind != wire.Invalid:
 		return malformed("", "has arguments that are %s, not an object", kindOf(r.Args))
-	case r.tool != nil:
+	case r.tool.isPrompt():
+		if err := r.prompt(); err != nil || r.tool.texts {
+			return err
+		}
+	}
+	if r.tool != nil {
 		if err := r.object(r.tool.args, root); err != nil {
 			return err
 		}
@@ -121,7 +126,7 @@ func (r *reading) arguments() error {
 	if err := r.strayHandles(); err != nil {
 		return err
 	}
-	if !r.derived {
+	if !r.derived && !r.tool.isPrompt() {
 		return r.invocations()
 	}
 	return nil

@@ -21,9 +21,7 @@ func pendingFamilies() map[string]string {
 		"description": "pins compare definitions",
 		"envelope":    "the proxy reads messages",
 		"name":        "the proxy gives tools their names",
-		"prompt":      "prompts have no mapping yet",
 		"provider":    "provider tools are translated by package provider",
-		"resource":    "resources have no mapping yet",
 		"skill":       "skills are read by package skills",
 	}
 }
@@ -35,7 +33,12 @@ func pendingScenarios() map[string]string {
 
 // judgedWrong are cases of the corpus that the design contradicts, each with the
 // sentence that says why.
-func judgedWrong() map[string]string { return map[string]string{} }
+func judgedWrong() map[string]string {
+	return map[string]string{
+		"PROMPT-ABSENT-01": "prompt.get is held, for the prompts of docs: another prompt violates that scope",
+		"PROMPT-ARGS-01":   "no grant of fs.read is held, and that is decided before any scope",
+	}
+}
 
 // attack is one line of the corpus.
 type attack struct {
@@ -61,6 +64,7 @@ func (a attack) want() string {
 type hint struct {
 	Scenario   string              `json:"scenario"`
 	Tool       string              `json:"tool"`
+	Server     string              `json:"server"`
 	Requires   string              `json:"requires"`
 	Properties map[string]property `json:"properties"`
 	Bind       map[string]string   `json:"bind"`

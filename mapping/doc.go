@@ -41,6 +41,30 @@
 // a URL among them still needs net.get). An argument that has one of these names
 // is written with a dot in front: .label.
 //
+// # Prompts, resources, declarations
+//
+// prompts: gives the arguments of prompts roles in the same way. Every prompt needs
+// prompt.get for its name; one that is listed needs what its arguments need as well,
+// and takes no others. resources: gives a role to a scheme, to a URI, or to all that
+// begins like one; without it a file: URI is a path under fs.read, a web address is
+// under net.get, and anything else is under resource.read. declares: is what a
+// server of the kind touches, where the configuration does not say it.
+//
+//	prompts:   { summarise: { file: fs.read, style: free } }
+//	resources: { notes: memory.read, "docs://internal/*": resource.read }
+//	declares:  { network: { allowedHosts: [api.example.com] } }
+//
+//	needs, err := m.Prompt("summarise").Require(…)
+//	needs, err := m.Resource("file:///srv/a.md", view)
+//	specs, findings, err := m.Declaration(agents.Declaration)
+//
+// # What could be called
+//
+// Possible says whether any arguments exist with which a call would be allowed, and
+// names some. That is what a list shows:
+//
+//	args, ok := tool.Possible(mapping.Call{Name: "files.move_file", View: view}, chain, ceilings)
+//
 // # Limitations
 //
 // What a tool does with a value is the operator's word: a server that follows
@@ -48,6 +72,11 @@
 // sandbox, not by its mapping. A path that hangs from another argument instead of
 // the server's directory cannot be described yet, nor can a key of an object that
 // is itself a path. Grants that limit arguments of an unmapped tool see their
-// text only: the number 7 and the text "7" are one value to them. Prompts,
-// resources and declarations have no mapping in this version.
+// text only: the number 7 and the text "7" are one value to them. URIs of resources
+// are matched by what they begin with, not by globs.
+//
+// Possible compares paths as text. A tool is shown where only a link, or the
+// gateway's own files behind the only paths held, would keep every call from being
+// allowed. It is shown as well where the work to find out is capped, and in the
+// few cases that Possible names: the call decides.
 package mapping

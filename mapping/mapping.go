@@ -3,15 +3,21 @@ package mapping
 import (
 	"slices"
 
+	"go.yaml.in/yaml/v3"
+
 	"capgate/capability"
 )
 
-// Mapping is what is known of the tools of one kind of server. It is immutable;
-// the nil Mapping knows no tool.
+// Mapping is what is known of the tools, prompts and resources of one kind of
+// server. It is immutable; the nil Mapping knows none.
 type Mapping struct {
-	server string
-	tools  map[string]*Tool
-	names  []string // sorted
+	server    string
+	tools     map[string]*Tool
+	names     []string // of the tools, sorted
+	prompts   map[string]*Tool
+	resources []resource
+	declares  *yaml.Node // nil when nothing is declared
+	file      string
 }
 
 // Server returns the name that the mapping gives the kind of server.
@@ -39,13 +45,29 @@ func (m *Mapping) Tool(name string) *Tool {
 	return m.tools[name]
 }
 
-// Tool is what a mapping says of one tool. It is immutable; the nil Tool is any
-// tool that no mapping covers, and needs tool.invoke.
+// Declares reports whether the mapping says what its kind of server touches,
+// where the configuration does not.
+func (m *Mapping) Declares() bool { return m != nil && m.declares != nil }
+
+// Declaration has that read by whoever knows how declarations are written, and
+// returns what they make of it: nothing when the mapping declares nothing, which
+// is not the same as declaring that nothing is touched.
+func (m *Mapping) Declaration(read func(node *yaml.Node, file string) ([]capability.Spec, []capability.Finding, error)) ([]capability.Spec, []capability.Finding, error) {
+	if !m.Declares() {
+		return nil, nil, nil
+	}
+	return read(m.declares, m.file)
+}
+
+// Tool is what a mapping says of one tool, or of one prompt. It is immutable; the
+// nil Tool is any tool that no mapping covers, and needs tool.invoke.
 type Tool struct {
 	name    string
 	args    *node
 	fixed   []fixed
 	open    bool // additional: free
+	prompt  bool // it is a prompt, which needs prompt.get whatever else it needs
+	texts   bool // any text may be given: a prompt that no mapping covers
 	labels  []string
 	pos     capability.Pos
 	choices [][]capability.Verb
@@ -111,6 +133,10 @@ func (t *Tool) settle() {
 		add([]capability.Verb{f.verb})
 	}
 	var perhaps []capability.Verb
+	if t.prompt {
+		t.surface = append(t.surface, getPrompt)
+		add([]capability.Verb{getPrompt})
+	}
 	t.args.each(func(r *role) {
 		verbs := r.reads.verbs()
 		t.surface = append(t.surface, verbs...)

@@ -83,6 +83,12 @@ const (
 	modOptional = "optional"
 )
 
+// What as: can say.
+const (
+	asURL  = "url"
+	asHost = "host"
+)
+
 func (b *builder) long(n *yaml.Node) (role, error) {
 	l := long{builder: b, node: n, modifiers: map[string]*yaml.Node{}}
 	known := slices.Concat(heads[:], []string{modTree, modGlob, modAs, modMethod, modDim, modDefault, modOptional})
@@ -193,21 +199,21 @@ func (l long) path(v capability.Verb) (role, error) {
 	case tree != nil && glob != nil:
 		return role{}, l.wrong(glob, "", "an argument is a tree or a glob, not both")
 	case tree != nil:
-		return role{reads: path{v, capability.View.Tree}}, l.yes(tree, "tree:")
+		return role{reads: path{v, modTree}}, l.yes(tree, "tree:")
 	case glob != nil:
-		return role{reads: path{v, capability.View.Glob}}, l.yes(glob, "glob:")
+		return role{reads: path{v, modGlob}}, l.yes(glob, "glob:")
 	}
-	return role{reads: path{v, capability.View.Path}}, nil
+	return role{reads: path{v, "path"}}, nil
 }
 
 // host reads a role under a net verb: a URL, and for raw connections a host with
 // its port, unless it says otherwise.
 func (l long) host(v capability.Verb) (role, error) {
 	switch as := l.take(modAs); {
-	case as == nil && v == "net.connect" || as != nil && isText(as) && as.Value == "host":
-		return role{reads: host{v, capability.ParseTarget}}, nil
-	case as == nil || isText(as) && as.Value == "url":
-		return role{reads: host{v, capability.ParseURL}}, nil
+	case as == nil && v == "net.connect" || as != nil && isText(as) && as.Value == asHost:
+		return role{reads: host{v, asHost}}, nil
+	case as == nil || isText(as) && as.Value == asURL:
+		return role{reads: host{v, asURL}}, nil
 	default:
 		return role{}, l.wrong(as, "", "as: takes url or host")
 	}

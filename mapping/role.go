@@ -37,7 +37,7 @@ func (free) derives() bool              { return false }
 // path is a file or directory, with what is beneath it or as a glob.
 type path struct {
 	verb capability.Verb
-	as   func(capability.View, string) (capability.Path, error)
+	what string // path, tree or glob, as a requirement calls it
 }
 
 func (p path) read(r *reading, at place) error {
@@ -45,7 +45,14 @@ func (p path) read(r *reading, at place) error {
 	if err != nil {
 		return err
 	}
-	where, err := p.as(r.View, text)
+	as := r.View.Path
+	switch p.what {
+	case modTree:
+		as = r.View.Tree
+	case modGlob:
+		as = r.View.Glob
+	}
+	where, err := as(text)
 	return r.need(at, capability.File(p.verb, where), err)
 }
 
@@ -55,7 +62,7 @@ func (path) derives() bool              { return true }
 // host is a URL, or a host with an optional port.
 type host struct {
 	verb capability.Verb
-	as   func(string) (capability.Target, error)
+	what string // url or host, as a requirement calls it
 }
 
 func (h host) read(r *reading, at place) error {
@@ -63,7 +70,11 @@ func (h host) read(r *reading, at place) error {
 	if err != nil {
 		return err
 	}
-	target, err := h.as(text)
+	as := capability.ParseURL
+	if h.what == asHost {
+		as = capability.ParseTarget
+	}
+	target, err := as(text)
 	return r.need(at, capability.Net(h.verb, target), err)
 }
 
@@ -81,7 +92,7 @@ func (q request) read(r *reading, at place) error {
 	if err != nil {
 		return err
 	}
-	return host{verb, capability.ParseURL}.read(r, at)
+	return host{verb, asURL}.read(r, at)
 }
 
 // verb reads the method. One that stands for no verb is denied as what no grant

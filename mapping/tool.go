@@ -27,7 +27,7 @@ func Parse(file string, data []byte) (*Mapping, []capability.Finding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &Mapping{tools: map[string]*Tool{}}
+	m := &Mapping{tools: map[string]*Tool{}, prompts: map[string]*Tool{}}
 	for key, value := range pairs(root) {
 		if err := d.section(m, key, value); err != nil {
 			return nil, nil, err
@@ -36,7 +36,7 @@ func Parse(file string, data []byte) (*Mapping, []capability.Finding, error) {
 	switch {
 	case m.server == "":
 		return nil, nil, d.wrong(root, "add server: with the name of the kind of server", "the mapping names no server")
-	case m.names == nil:
+	case m.names == nil && len(m.prompts) == 0 && len(m.resources) == 0:
 		return nil, nil, d.wrong(root, "add tools:", "the mapping has no tools")
 	}
 	return m, d.findings, nil
@@ -48,34 +48,42 @@ func (d *document) section(m *Mapping, key, value *yaml.Node) (err error) {
 	case "server":
 		m.server, err = d.text(value, "server:")
 	case "tools":
-		err = d.tools(m, value)
-	case "prompts", "resources", "declares":
-		err = d.wrong(key, "remove it", "%s: is not in this version", key.Value)
+		err = d.tools(m.tools, "tool", value)
+		m.names = append([]string{}, slices.Sorted(maps.Keys(m.tools))...)
+	case "prompts":
+		err = d.tools(m.prompts, "prompt", value)
+	case "resources":
+		err = d.resources(m, value)
+	case "declares":
+		m.declares, m.file = value, d.file
+		if value.Kind != yaml.MappingNode {
+			err = d.wrong(value, "write {} for a server that touches nothing", "declares: takes a map of categories, not %s", nounOf(value))
+		}
 	default:
-		err = d.unknown(key, "key of a mapping", []string{"server", "tools"})
+		err = d.unknown(key, "key of a mapping", []string{"server", "tools", "prompts", "resources", "declares"})
 	}
 	return err
 }
 
-func (d *document) tools(m *Mapping, n *yaml.Node) error {
+// tools reads the tools of a mapping, or its prompts.
+func (d *document) tools(into map[string]*Tool, what string, n *yaml.Node) error {
 	switch {
 	case n.Kind != yaml.MappingNode:
-		return d.wrong(n, "", "tools: takes a map of tools, not %s", nounOf(n))
+		return d.wrong(n, "", "%ss: takes a map of %ss, not %s", what, what, nounOf(n))
 	case len(n.Content)/2 > maxTools:
-		return d.wrong(n, "", "the mapping has more than %d tools", maxTools)
+		return d.wrong(n, "", "the mapping has more than %d %ss", maxTools, what)
 	}
 	for key, value := range pairs(n) {
 		if key.Value == "" || len(key.Value) > maxToolName || strings.ContainsFunc(key.Value, unicode.IsControl) {
-			return d.wrong(key, "", "the name of a tool is empty, over %d bytes or holds control characters", maxToolName)
+			return d.wrong(key, "", "the name of a %s is empty, over %d bytes or holds control characters", what, maxToolName)
 		}
-		t := &Tool{name: key.Value, args: &node{}, pos: d.pos(key)}
+		t := &Tool{name: key.Value, args: &node{}, pos: d.pos(key), prompt: what == "prompt"}
 		b := builder{document: d, tool: t}
 		if err := b.build(value); err != nil {
 			return err
 		}
-		m.tools[t.name] = t
+		into[t.name] = t
 	}
-	m.names = append([]string{}, slices.Sorted(maps.Keys(m.tools))...)
 	return nil
 }
 
@@ -109,7 +117,7 @@ const (
 func (b *builder) build(n *yaml.Node) error {
 	switch {
 	case n.Kind != yaml.MappingNode:
-		return b.wrong(n, "write {} for a tool without arguments", "a tool is a map of its arguments, not %s", nounOf(n))
+		return b.wrong(n, fmt.Sprintf("write {} for a %s without arguments", b.tool.noun()), "a %s is a map of its arguments, not %s", b.tool.noun(), nounOf(n))
 	case len(n.Content)/2 > maxArguments:
 		return b.wrong(n, "", "the tool has more than %d arguments", maxArguments)
 	}

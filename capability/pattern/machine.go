@@ -164,9 +164,11 @@ func (m *machine) pattern(at uint16, p *Pattern) (ends []uint16) {
 		}
 		return uint16(base + q)
 	}
-	for q, s := range p.rest.reads[1:] {
-		to := m.state(m.abc.classes(s))
-		p.rest.prev[q+1].each(func(from int) { m.link(id(from), to) })
+	for _, s := range p.rest.reads[1:] {
+		m.state(m.abc.classes(s))
+	}
+	for q := range p.rest.reads {
+		p.rest.prev[q].each(func(from int) { m.link(id(from), id(q)) })
 	}
 	p.rest.final.each(func(q int) { ends = append(ends, id(q)) })
 	return ends

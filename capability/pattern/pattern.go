@@ -101,15 +101,20 @@ func Literal(text string) *Pattern {
 // Subtree returns the pattern that matches an absolute directory and everything
 // beneath it; "/" is every absolute path. A relative directory gives the pattern
 // that matches nothing.
-func Subtree(dir string) *Pattern {
-	switch {
-	case !matchable(dir) || !strings.HasPrefix(dir, "/"):
-		return &Pattern{}
-	case dir == "/":
-		return ours("/**")
+func Subtree(dir string) *Pattern { return Subtrees()(dir) }
+
+// Subtrees returns [Subtree] for many directories.
+func Subtrees() func(dir string) *Pattern {
+	beneath := ours("{,/**}")
+	return func(dir string) *Pattern {
+		switch {
+		case !matchable(dir) || !strings.HasPrefix(dir, "/"):
+			return &Pattern{}
+		case dir == "/":
+			return ours("/**")
+		}
+		return &Pattern{text: escape(dir) + beneath.text, sep: Slash, form: subtree, lead: dir, rest: beneath.rest}
 	}
-	p := ours("{,/**}")
-	return &Pattern{text: escape(dir) + p.text, sep: Slash, form: subtree, lead: dir, rest: p.rest}
 }
 
 // Under returns the pattern that matches what p matches, with the directory,

@@ -1,0 +1,207 @@
+package mapping_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
+	"capgate/mapping"
+)
+
+const kinds = `
+server: s
+prompts:
+  summarise: { file: fs.read, style: free }
+  plain: {}
+  any: { additional: free, q: free }
+resources:
+  notes: memory.read
+  docs://internal/*: { verb: records.update, dim: path }
+  docs://all: [resource.read, memory.read]
+  local: { verb: fs.read, tree: true }
+  docs: resource.read
+  https://intranet.example/*: [net.get, resource.read]
+declares:
+  network: { allowedHosts: [a.com] }
+`
+
+func parseKinds(t testing.TB) *mapping.Mapping {
+	t.Helper()
+	m, _, err := mapping.Parse("m.yml", []byte(kinds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestPrompt(t *testing.T) {
+	m := parseKinds(t)
+	for _, tt := range []struct{ prompt, args, want string }{
+		{"summarise", `{"file":"a.md"}`, "prompt.get s.t\nfs.read a.md @ file"},
+		{"summarise", `{"file":"a.md","style":"short"}`, "prompt.get s.t\nfs.read a.md @ file"},
+		{"summarise", `{"style":"short"}`, "malformed_arguments: the argument file is missing, and what the tool takes instead is not known"},
+		{"summarise", `{"file":"a.md","x":"y"}`, "malformed_arguments: the argument x is not one that the tool is known to take"},
+		{"summarise", `{"file":["a.md"]}`, "malformed_arguments: the argument file is an array, where text belongs"},
+		{"summarise", `{"file":"a.md","style":{"a":1}}`, "malformed_arguments: the argument style is an object, where text belongs"},
+		{"summarise", `["a.md"]`, "malformed_arguments: the call has arguments that are an array, not an object"},
+		{"plain", ``, "prompt.get s.t"},
+		{"plain", `{"a":"b"}`, "malformed_arguments: the argument a is not one that the tool is known to take"},
+		{"any", `{"u":"https://a.com/"}`, "prompt.get s.t\nnet.get a.com:443 @ u"},
+		{"other", `{"a":"b","c":null}`, "prompt.get s.t"},
+		{"other", `{"a":7}`, "malformed_arguments: the argument a is a number, where text belongs"},
+		{"other", `{"a":"{{secret:k}}"}`, "scope_violation: the argument a holds the handle of a secret, and no secret is filled in there"},
+		{"Summarise", `{"x":"y"}`, "prompt.get s.t"},
+	} {
+		if got := required(t, m.Prompt(tt.prompt), tt.args); got != tt.want {
+			t.Errorf("%s %s:\n got %s\nwant %s", tt.prompt, tt.args, got, tt.want)
+		}
+	}
+	if d := cmp.Diff([][]capability.Verb{{"prompt.get"}, {"fs.read"}}, m.Prompt("summarise").Verbs()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]capability.Verb{"prompt.get"}, (*mapping.Mapping)(nil).Prompt("x").Surface()); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestPromptNames: a name that is made to mislead is no prompt's.
+func TestPromptNames(t *testing.T) {
+	for _, name := range []string{"", "s.x\u202ey", "s.a\nb", "s.\u200b"} {
+		_, err := parseKinds(t).Prompt("x").Require(mapping.Call{Name: name})
+		if refused := (*mapping.Refused)(nil); !errors.As(err, &refused) || refused.Code != capability.UnknownTool {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestPromptPossible(t *testing.T) {
+	m := parseKinds(t)
+	for _, tt := range []struct {
+		prompt string
+		grants []string
+		want   string
+	}{
+		{"summarise", []string{"prompt.get{names=[\"s.*\"]}", "fs.read{in=/w,paths=[a]}"}, `{"file":"/w/a"}`},
+		{"summarise", []string{"prompt.get{names=[\"s.*\"]}"}, "hidden"},
+		{"summarise", []string{"fs.read{in=/w}"}, "hidden"},
+		{"summarise", []string{"fs.read{in=/w}", "prompt.get{names=[s.x]}"}, "hidden"},
+		{"plain", []string{"prompt.get{names=[s.t]}"}, `{}`},
+		{"other", []string{"rye.execute.directive{ids=[s.t]}"}, `{}`},
+		{"other", []string{"tool.invoke{tools=[\"*\"]}"}, "hidden"},
+	} {
+		// A ceiling bounds the names of tools, not of prompts.
+		ceilings := capability.Chain{{Set: lawSet(t, []string{"tool.invoke{tools=[none]}"})}}
+		got, ok := m.Prompt(tt.prompt).Possible(callOf(t, ""), capability.Chain{{Set: lawSet(t, tt.grants)}}, ceilings)
+		if !ok {
+			got = "hidden"
+		}
+		if got != tt.want {
+			t.Errorf("%s with %v: got %s, want %s", tt.prompt, tt.grants, got, tt.want)
+		}
+	}
+}
+
+func resourced(m *mapping.Mapping, uri string) string {
+	needs, err := m.Resource(uri, capability.View{Cwd: "/w"})
+	if err != nil {
+		return err.Error()
+	}
+	text := ""
+	for _, n := range needs {
+		if text += n.Requirement.String(); n.Requirement.Opaque() != "" {
+			text = string(n.Requirement.Verb()) + " never: " + n.Requirement.Opaque()
+		}
+		text += "; "
+	}
+	return text
+}
+
+func TestResource(t *testing.T) {
+	m := parseKinds(t)
+	for uri, want := range map[string]string{
+		"file:///srv/a.md":                       "fs.read /srv/a.md; ",
+		"FILE:///srv/a.md":                       "fs.read /srv/a.md; ",
+		"file://localhost/srv/a.md":              "fs.read /srv/a.md; ",
+		"file:///srv/a%20b":                      "fs.read /srv/a%20b; ",
+		"file:///srv/..%2fetc":                   "fs.read never: holds .. and can be read in several ways; ",
+		"file://evil.example/a":                  "fs.read never: the URI names another host; ",
+		"file:/srv/a":                            "fs.read never: the URI is not of the form file:///path; ",
+		"file:srv/a":                             "fs.read never: the URI is not of the form file:///path; ",
+		"file:////srv/a":                         "fs.read never: the URI is not of the form file:///path; ",
+		"file://":                                "fs.read never: the URI is not of the form file:///path; ",
+		"file:///srv/a?x":                        "fs.read never: the URI has more than a path; ",
+		"file:///srv/a#x":                        "fs.read never: the URI has more than a path; ",
+		`file:///srv\a`:                          "fs.read never: the URI has more than a path; ",
+		"https://a.com/x":                        "net.get a.com:443; ",
+		"HTTP://a.com/x":                         "net.get a.com:80; ",
+		"https://u@a.com/":                       "net.get never: the URL carries a user name; ",
+		"https://intranet.example/x":             "net.get intranet.example:443; resource.read https://intranet.example/x; ",
+		"notes://a/b":                            "memory.read a/b; ",
+		"notes:a":                                "memory.read a; ",
+		"NOTES://a":                              "memory.read a; ",
+		"notes://":                               "memory.read; ",
+		"notes://a/../b":                         "memory.read never: the URI holds . or .. as a segment; ",
+		"notes://a/%2E%2e/b":                     "memory.read never: the URI hides a separator or a dot; ",
+		"docs://internal/a":                      "records.update  internal/a; ",
+		"docs://internal/../all":                 "agent.update never: the URI holds . or .. as a segment; ",
+		"docs://all":                             "resource.read docs://all; memory.read all; ",
+		"docs://all/x":                           "resource.read docs://all/x; ",
+		"docs://a?..":                            "resource.read docs://a?..; ",
+		"local:///srv":                           "fs.read /srv; ",
+		"custom://x":                             "resource.read custom://x; ",
+		"custom://x/../y":                        "resource.read never: the URI holds . or .. as a segment; ",
+		"custom://{x}":                           "malformed_arguments: the argument uri is a template whose variables are not filled in",
+		"custom://{{secret:x}}":                  "malformed_arguments: the argument uri is a template whose variables are not filled in",
+		"":                                       "malformed_arguments: the argument uri is no URI",
+		"a.md":                                   "malformed_arguments: the argument uri is no URI",
+		"c:/a":                                   "malformed_arguments: the argument uri is no URI",
+		"custom://x y":                           "malformed_arguments: the argument uri is no URI",
+		"custom://x\u202ey":                      "malformed_arguments: the argument uri is no URI",
+		"custom://\xff":                          "malformed_arguments: the argument uri is no URI",
+		"custom://" + string(make([]byte, 9000)): "limit_exceeded: the argument uri is longer than 8192 bytes",
+	} {
+		if got := resourced(m, uri); got != want {
+			t.Errorf("%.40q:\n got %s\nwant %s", uri, got, want)
+		}
+	}
+	if got := resourced(nil, "notes://a"); got != "resource.read notes://a; " {
+		t.Error(got)
+	}
+}
+
+func TestDeclaration(t *testing.T) {
+	m := parseKinds(t)
+	var read string
+	specs, _, err := m.Declaration(func(node *yaml.Node, file string) ([]capability.Spec, []capability.Finding, error) {
+		read = file + " " + node.Content[0].Value
+		return []capability.Spec{{Verb: "net.get", Bare: true}}, nil, nil
+	})
+	if err != nil || !m.Declares() || read != "m.yml network" || len(specs) != 1 {
+		t.Errorf("%q, %v, %v", read, specs, err)
+	}
+	for _, none := range []*mapping.Mapping{nil, builtin(t, "memory")} {
+		if specs, _, err := none.Declaration(nil); specs != nil || err != nil || none.Declares() {
+			t.Errorf("%v, %v", specs, err)
+		}
+	}
+}
+
+// FuzzResource: what a URI needs is never nothing.
+func FuzzResource(f *testing.F) {
+	for _, uri := range []string{"file:///a", "https://a.com/", "notes://a/b", "docs://internal/..", "x:"} {
+		f.Add(uri)
+	}
+	m := parseKinds(f)
+	f.Fuzz(func(t *testing.T, uri string) {
+		needs, err := m.Resource(uri, capability.View{Cwd: "/w"})
+		if refused := (*mapping.Refused)(nil); err != nil && !errors.As(err, &refused) {
+			t.Fatalf("%q: %v is no refusal", uri, err)
+		}
+		if err == nil && len(needs) == 0 || err != nil && len(needs) > 0 {
+			t.Fatalf("%q: %d needs and %v", uri, len(needs), err)
+		}
+	})
+}

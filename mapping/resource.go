@@ -1,0 +1,180 @@
+package mapping
+
+import (
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+const (
+	maxURI       = 8192 // bytes of the URI of a resource
+	maxResources = 512  // entries of resources:
+)
+
+// readResource is the verb for a resource that nothing else is known of.
+const readResource = capability.Verb("resource.read")
+
+// resource is what a mapping says of some of a server's resources.
+type resource struct {
+	uri    string // a whole URI, what URIs begin with, or a scheme and a colon
+	prefix bool
+	roles  []role
+}
+
+// resources reads a map from the URIs of resources to their roles.
+func (d *document) resources(m *Mapping, n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode || len(n.Content)/2 > maxResources {
+		return d.wrong(n, "", "resources: takes a map of at most %d URIs and schemes", maxResources)
+	}
+	b := builder{document: d}
+	for key, value := range pairs(n) {
+		res := resource{uri: strings.TrimSuffix(key.Value, "*"), prefix: strings.HasSuffix(key.Value, "*")}
+		if isScheme(key.Value) {
+			res = resource{uri: strings.ToLower(key.Value) + ":", prefix: true}
+		}
+		if scheme, _, ok := strings.Cut(res.uri, ":"); !ok || !isScheme(scheme) || scheme != strings.ToLower(scheme) || strings.ContainsAny(res.uri, "*?{}") {
+			return d.wrong(key, "write notes, notes://all or notes://work/*", "%s is no scheme, no URI and not what URIs begin with", quoted(key.Value, maxArgument))
+		}
+		var err error
+		if res.roles, err = b.roles(value); err != nil {
+			return err
+		}
+		for _, r := range res.roles {
+			if !readsResource(r) {
+				return d.wrong(value, "write resource.read for what is nothing else", "a resource is a file, a URL or a key, under a verb without more")
+			}
+		}
+		m.resources = append(m.resources, res)
+	}
+	return nil
+}
+
+// readsResource reports whether a role can be that of a resource: it is there or
+// not, whole, and a URI is all there is to read.
+func readsResource(r role) bool {
+	if r.optional || r.fallback.Kind() != wire.Invalid {
+		return false
+	}
+	switch reads := r.reads.(type) {
+	case path:
+		return reads.what != modGlob
+	case host:
+		return reads.what == asURL
+	case word:
+		return reads.dim != ""
+	}
+	return false
+}
+
+// Resource says what reading a resource requires, or subscribing to it. What no
+// mapping covers is a file under fs.read for file: URIs, net.get for the web, and
+// resource.read with its whole URI otherwise; where a mapping has a verb with other
+// keys, such as memory.read, the key is what follows the scheme. The mapping's first
+// entry that fits decides. An error is always a [*Refused].
+//
+// A URI that readers take apart in different ways needs what no grant allows.
+func (m *Mapping) Resource(uri string, v capability.View) ([]Need, error) {
+	scheme, rest, ok := strings.Cut(uri, ":")
+	switch {
+	case len(uri) > maxURI:
+		return nil, refuse(capability.LimitExceeded, "uri", "is longer than %d bytes", maxURI)
+	case !ok || !isScheme(scheme) || strings.ContainsFunc(uri, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' || c == unicode.ReplacementChar }):
+		return nil, malformed("uri", "is no URI")
+	case strings.ContainsAny(uri, "{}"):
+		return nil, malformed("uri", "is a template whose variables are not filled in")
+	}
+	scheme = strings.ToLower(scheme)
+	uri = scheme + ":" + rest
+	r := reading{Call: Call{View: v}}
+	for _, role := range m.rolesOf(uri) {
+		if err := r.resource(role, rest, uri); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range r.words {
+		if err := r.keyedNeeds(k); err != nil {
+			return nil, err
+		}
+	}
+	return r.needs, nil
+}
+
+// rolesOf returns the roles of the resource with a URI.
+func (m *Mapping) rolesOf(uri string) []role {
+	if m != nil {
+		for _, res := range m.resources {
+			if res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri) {
+				return res.roles
+			}
+		}
+	}
+	switch scheme, _, _ := strings.Cut(uri, ":"); scheme {
+	case "file":
+		return []role{{reads: path{"fs.read", "path"}}}
+	case "http", "https":
+		return []role{{reads: host{"net.get", asURL}}}
+	}
+	return []role{{reads: word{readResource, "uri"}}}
+}
+
+// resource reads a URI by one role.
+func (r *reading) resource(role role, rest, uri string) error {
+	text, why := uri, ""
+	switch reads := role.reads.(type) {
+	case path:
+		text, why = uriPath(rest)
+	case word:
+		if why = ambiguous(rest); reads.verb != readResource {
+			text = strings.TrimPrefix(rest, "//")
+		}
+	}
+	if why != "" {
+		return r.need(place{name: "uri"}, capability.Beyond(role.reads.verbs()[0], why), nil)
+	}
+	doc, err := wire.Parse(wire.AppendString(nil, text))
+	if err != nil {
+		return malformed("uri", "cannot be read: %v", err)
+	}
+	return role.reads.read(r, place{value: doc.Root(), name: "uri"})
+}
+
+// uriPath returns the path of a file: URI, with what is escaped in it as it is: a
+// path is read with and without its escapes. The one form on which all readers
+// agree is file:///path; why says what keeps another from being read.
+func uriPath(rest string) (path, why string) {
+	authority, ok := strings.CutPrefix(rest, "//")
+	host, _, _ := strings.Cut(authority, "/")
+	path = strings.TrimPrefix(authority, host)
+	switch {
+	case !ok || path == "" || strings.HasPrefix(path, "//"):
+		return "", "the URI is not of the form file:///path"
+	case host != "" && !strings.EqualFold(host, "localhost"):
+		return "", "the URI names another host"
+	case strings.ContainsAny(path, `?#\`):
+		return "", "the URI has more than a path"
+	}
+	return path, ""
+}
+
+// ambiguous says why readers may take a URI for another one: they resolve dots, or
+// decode what stands for a separator.
+func ambiguous(rest string) string {
+	lower := strings.ToLower(rest)
+	for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%25", "%00"} {
+		if strings.Contains(lower, hidden) {
+			return "the URI hides a separator or a dot"
+		}
+	}
+	plain, _, _ := strings.Cut(rest, "?")
+	plain, _, _ = strings.Cut(plain, "#")
+	for seg := range strings.SplitSeq(plain, "/") {
+		if seg == "." || seg == ".." {
+			return "the URI holds . or .. as a segment"
+		}
+	}
+	return ""
+}
