@@ -1,0 +1,356 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"capgate/wire"
+)
+
+const (
+	// A stream that ended early is taken up again after firstResume, or as the
+	// server says, and given up after maxResumes that brought nothing new.
+	firstResume = 500 * time.Millisecond
+	leastResume = 20 * time.Millisecond
+	mostResume  = time.Minute
+	maxResumes  = 5
+
+	tailTime  = 250 * time.Millisecond // how long a stream may go on after its answer
+	tailBytes = 64 << 10               // how much it may then bring
+)
+
+// exchange is one request to a server, and what comes back for it.
+type exchange struct {
+	*web
+	id     int64
+	sink   Sink
+	stance *stance // it was sent with
+
+	ctx    context.Context //nolint:containedctx // the request's: it ends with the caller's, and with the connection
+	cancel context.CancelCauseFunc
+	stop   func() bool // lets go of the caller's context
+
+	asks   asks
+	asking sync.WaitGroup // the sink is asked
+
+	draining bool // somebody else ends ctx
+}
+
+// carried is a context that ends with one context and has the values of another.
+type carried struct {
+	context.Context //nolint:containedctx // it is a context itself
+
+	values context.Context //nolint:containedctx // the same
+}
+
+// Value returns the value of either.
+func (c carried) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.values.Value(key)
+}
+
+// apart is a context without the values of the one that it was made of: those of
+// a handshake are not those of the calls after it.
+type apart struct {
+	context.Context //nolint:containedctx // it is a context itself
+}
+
+// Value returns nothing.
+func (apart) Value(any) any { return nil }
+
+// begin prepares an exchange. Its context does not end by itself when the
+// caller's has done its work: the rest of a stream is read after that.
+func (c *web) begin(ctx context.Context, s Sink) *exchange {
+	if s == nil {
+		s = unheard{}
+	}
+	life, cancel := context.WithCancelCause(c.life)
+	x := &exchange{web: c, id: c.ids.Add(1), sink: s, ctx: carried{life, ctx}, cancel: cancel}
+	x.stop = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return x
+}
+
+// finish ends what the server asked meanwhile, so that no sink is used after it.
+func (x *exchange) finish() {
+	x.stop()
+	x.asks.end()
+	x.asking.Wait()
+	if !x.draining {
+		x.cancel(nil)
+	}
+}
+
+func (x *exchange) run(r Request) (Answer, error) {
+	x.stance = x.web.stance.Load()
+	header, err := x.headerFor(x.stance, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	resp, err := x.send(x.ctx, x.post, header, appendRequest(nil, x.id, r.Method, r.Params))
+	if err != nil {
+		return Answer{}, err
+	}
+	if r.Method == "initialize" && resp.StatusCode == http.StatusOK {
+		if err := x.enter(resp.Header); err != nil {
+			_ = resp.Body.Close()
+			return Answer{}, err
+		}
+	}
+	return x.receive(resp)
+}
+
+func (x *exchange) receive(resp *http.Response) (Answer, error) {
+	if resp.StatusCode == http.StatusOK {
+		switch media(resp.Header) {
+		case mediaJSON:
+			return x.single(resp)
+		case mediaEvents:
+			return x.stream(resp)
+		}
+	}
+	return x.refused(x.ctx, resp, x.id, x.stance.session)
+}
+
+// single reads a response that is the answer. The answer owns its memory.
+func (x *exchange) single(resp *http.Response) (Answer, error) {
+	defer func() { _ = resp.Body.Close() }()
+	body, err := x.readWhole(resp)
+	switch {
+	case errors.Is(err, errLong):
+		return Answer{}, x.failed("answers with too much", err)
+	case err != nil && x.ctx.Err() != nil:
+		return Answer{}, x.unreached(x.ctx, err)
+	case err != nil:
+		return Answer{}, x.failed("broke its answer off", err)
+	}
+	doc := x.doc()
+	defer x.putDoc(doc)
+	m, err := x.read(doc, body)
+	switch {
+	case err != nil:
+		return Answer{}, x.failed("answers with what cannot be read", &strange{resp.StatusCode, err.Error()})
+	case m.kind != answered, !x.isMine(m) && (m.answer.Error == nil || m.id.Kind() != wire.Null):
+		return Answer{}, x.failed("answers another request", nil)
+	}
+	return m.answer, nil
+}
+
+func (x *exchange) read(doc *wire.Doc, data []byte) (message, error) {
+	if err := doc.Parse(data, wire.Limits{Bytes: x.limit}); err != nil {
+		return message{}, err
+	}
+	return read(doc)
+}
+
+// isMine reports whether an answer names the request of the exchange, by a number
+// that is written as it was.
+func (x *exchange) isMine(m message) bool {
+	id, ok := m.id.Int64()
+	return ok && id == x.id
+}
+
+// stream reads a response that is a stream of events, and takes it up again where
+// a server of the legacy era ends it without having answered. The request itself
+// is never sent twice.
+func (x *exchange) stream(resp *http.Response) (Answer, error) {
+	doc, ev := x.doc(), x.reader()
+	defer x.putDoc(doc)
+	defer x.putReader(ev)
+	ev.reset(resp.Body)
+	for tries, last := 0, ""; ; tries++ {
+		answer, err := x.follow(ev, doc)
+		var cut *cutOff
+		if err == nil {
+			x.drain(resp.Body)
+			return answer, nil
+		}
+		_ = resp.Body.Close()
+		if !errors.As(err, &cut) {
+			return Answer{}, err
+		}
+		if last != string(ev.id) {
+			tries, last = 0, string(ev.id)
+		}
+		if resp, err = x.resume(ev, tries, cut); err != nil {
+			return Answer{}, err
+		}
+		ev.resume(resp.Body)
+	}
+}
+
+// cutOff is the end of a stream before its answer.
+type cutOff struct{ err error }
+
+func (c *cutOff) Error() string { return c.err.Error() }
+
+// follow hands on what a stream brings, until the answer comes.
+func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
+	for {
+		switch err := ev.next(); {
+		case errors.Is(err, errLong):
+			return Answer{}, x.failed("sends an event that is too long", nil)
+		case err != nil:
+			return Answer{}, &cutOff{err}
+		case !ev.is("message") || len(ev.data) == 0:
+			continue
+		}
+		m, err := x.read(doc, ev.data)
+		if err != nil {
+			return Answer{}, x.failed("sends an event that cannot be read", err)
+		}
+		switch {
+		case m.kind == noted && m.method == "notifications/cancelled" && !x.stance.info.Modern:
+			x.asks.cancelled(m)
+		case m.kind == noted:
+			x.sink.Notify(m.method, m.params.Raw())
+		case m.kind == asked:
+			err = x.ask(ev, m)
+		case x.isMine(m):
+			return ev.keep(m.answer), nil
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+	}
+}
+
+// ask has a request of the server answered. In the modern era there is none.
+func (x *exchange) ask(ev *eventReader, m message) error {
+	if x.stance.info.Modern {
+		return nil
+	}
+	id, params := m.id.Raw(), m.params.Raw()
+	sink, during := x.sink, x.ctx
+	if m.method == ping {
+		sink, during = pong{}, x.life
+	}
+	ctx, err := x.asks.add(during, id)
+	if err != nil {
+		return x.failed("asks too much", err)
+	}
+	ev.give()
+	x.asking.Add(1)
+	go func() {
+		defer x.asks.drop(id)
+		result, refused := ask(ctx, sink, m.method, params)
+		gone := ctx.Err() != nil && m.method != ping
+		x.asking.Done()
+		if !gone {
+			x.reply(appendReply(nil, id, result, refused))
+		}
+	}()
+	return nil
+}
+
+// reply sends what the server asked for, which has nothing to do with how long
+// the call may take.
+func (c *web) reply(body []byte) {
+	ctx, cancel := context.WithTimeout(c.life, replyTime)
+	defer cancel()
+	if err := c.deliver(ctx, "", body); err != nil && c.life.Err() == nil {
+		c.log.Warn("the server did not take an answer", "error", err)
+	}
+}
+
+// resume asks for the rest of a stream.
+func (x *exchange) resume(ev *eventReader, tries int, cut *cutOff) (*http.Response, error) {
+	for ; ; tries++ {
+		if x.ctx.Err() != nil {
+			return nil, x.unreached(x.ctx, cut.err)
+		}
+		if x.stance.info.Modern || len(ev.id) == 0 || !isPlainHeader(string(ev.id)) || tries == maxResumes {
+			return nil, x.failed("ended the stream without an answer", cut.err)
+		}
+		if ev.retry > mostResume {
+			return nil, x.failed("wants to be asked again too late", cut.err)
+		}
+		pause := firstResume
+		if ev.retry > 0 {
+			pause = max(ev.retry, leastResume)
+		}
+		if err := sleep(x.ctx, pause); err != nil {
+			return nil, x.unreached(x.ctx, err)
+		}
+		resp, err := x.listenFrom(x.ctx, x.stance, string(ev.id))
+		if err != nil {
+			continue // the next attempt may reach it
+		}
+		if resp.StatusCode == http.StatusOK && media(resp.Header) == mediaEvents {
+			return resp, nil
+		}
+		_, err = x.refused(x.ctx, resp, 0, x.stance.session)
+		return nil, sent(err, x.failed("ended the stream without an answer", cut.err))
+	}
+}
+
+// sent is the error of a request that was sent, whatever came of asking for the
+// rest of its answer: one that must not be sent again for a lost session.
+func sent(err error, otherwise *Failed) *Failed {
+	var f *Failed
+	if !errors.As(err, &f) {
+		return otherwise
+	}
+	f.Unsent, f.Lost = false, false
+	return f
+}
+
+// listenFrom opens a stream that the server sends to, after the event of an id.
+func (c *web) listenFrom(ctx context.Context, st *stance, id string) (*http.Response, error) {
+	header := st.get
+	if id != "" {
+		header = header.Clone()
+		header[headerResume] = []string{id}
+	}
+	return c.send(ctx, c.get, header, nil)
+}
+
+// drain reads the end of a stream behind its answer, so that the connection can
+// be used again. A server that does not end it is not waited for.
+func (x *exchange) drain(body io.ReadCloser) {
+	x.draining = true
+	go func() {
+		timer := time.AfterFunc(tailTime, func() { x.cancel(nil) })
+		_, _ = io.CopyN(io.Discard, body, tailBytes)
+		_ = body.Close()
+		timer.Stop()
+		x.cancel(nil)
+	}()
+}
+
+// cancelled tells a server of the legacy era that nobody waits for its answer. To
+// one of the modern era the end of the request says so.
+func (x *exchange) cancelled(r Request, err error) {
+	var f *Failed
+	if x.stance == nil || x.stance.info.Modern || r.Method == "initialize" || errors.As(err, &f) && f.Unsent {
+		return
+	}
+	params := strconv.AppendInt([]byte(`{"requestId":`), x.id, 10)
+	params = append(params, `,"reason":"the client no longer waits for it"}`...)
+	body := appendNote(nil, "notifications/cancelled", params)
+	go func() {
+		ctx, cancel := context.WithTimeout(x.life, cancelTime)
+		defer cancel()
+		if err := x.deliver(ctx, "notifications/cancelled", body); err != nil {
+			x.log.Debug("the server was not told of a cancelled call", "error", err)
+		}
+	}()
+}
+
+// sleep waits, or returns why the context ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,269 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"capgate/wire"
+)
+
+var errNoise = errors.New("it sends what are no messages")
+
+// waiting is a request of the server that is being answered.
+type waiting struct {
+	id     string // as it was written
+	during *call  // the call that it belongs to, nil for none
+	cancel context.CancelFunc
+}
+
+// take deals with one line of the server. An error ends the connection.
+func (p *pipe) take(ctx context.Context, text []byte) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	defer p.doc.Reset()
+	if err := p.doc.Parse(text, wire.Limits{Bytes: p.limit}); err != nil {
+		return p.unreadable(text, err)
+	}
+	m, err := read(&p.doc)
+	if err != nil {
+		return p.unreadable(text, err)
+	}
+	p.noise = 0
+	switch m.kind {
+	case answered:
+		p.answered(m)
+	case asked:
+		p.asked(ctx, m)
+	case noted:
+		p.noted(m)
+	}
+	return nil
+}
+
+// unreadable deals with a line that is no message. When it is meant to be the
+// answer to a call, that call fails at once instead of waiting for ever. Nothing
+// else is taken from such a line, so it may be read loosely.
+func (p *pipe) unreadable(text []byte, cause error) error {
+	var meant struct {
+		ID     *int64 `json:"id"`
+		Method any    `json:"method"`
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &meant) == nil &&
+		meant.ID != nil && meant.Method == nil {
+		if c := p.pick(*meant.ID); c != nil {
+			c.reply <- reply{failed: p.failed("answered with what cannot be read", false, cause)}
+			return nil
+		}
+	}
+	if p.noise++; p.noise > maxNoise {
+		return errNoise
+	}
+	p.said.odd(cause.Error(), text)
+	return nil
+}
+
+// pick takes a call out of those that wait, nil if there is none of this id.
+func (p *pipe) pick(id int64) *call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.pending[id]
+	if c != nil {
+		p.remove(c)
+	}
+	return c
+}
+
+// answered hands an answer to its call. The answer is the call's to keep.
+func (p *pipe) answered(m message) {
+	id, ok := m.id.Int64()
+	if !ok {
+		p.said.odd("an answer to a request that is not ours", m.id.Raw())
+		return
+	}
+	c := p.pick(id)
+	if c == nil {
+		p.said.odd("an answer that nobody waits for", m.id.Raw())
+		return
+	}
+	c.reply <- reply{answer: Answer{
+		Result: slices.Clone(m.answer.Result), Type: m.answer.Type,
+		Error: slices.Clone(m.answer.Error),
+	}}
+}
+
+// noted passes a notification on to who it is for.
+func (p *pipe) noted(m message) {
+	switch m.method {
+	case "notifications/progress":
+		token, _ := m.params.Get("progressToken")
+		p.notify(p.byToken(token), m)
+		return
+	case "notifications/cancelled":
+		id, _ := m.params.Get("requestId")
+		p.cancelled(id)
+		return
+	}
+	meta, _ := m.params.Get("_meta")
+	subscription, ok := meta.Get(metaSubscription)
+	if !ok {
+		p.event.Notify(m.method, m.params.Raw())
+		return
+	}
+	p.notify(p.byID(subscription), m)
+}
+
+// notify tells a call something. What is for a call that has ended is nobody's.
+func (p *pipe) notify(c *call, m message) {
+	if c == nil {
+		return
+	}
+	defer c.busy.Done()
+	if c.sink != nil {
+		c.sink.Notify(m.method, m.params.Raw())
+	} else {
+		p.event.Notify(m.method, m.params.Raw())
+	}
+}
+
+// byToken returns the call with a progress token, nil if there is none. The call
+// is busy until its sink has been told.
+func (p *pipe) byToken(token wire.Value) *call {
+	text, ok := token.Str()
+	if !ok {
+		text = string(token.Raw())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return used(p.tokens[text])
+}
+
+// byID is byToken with the id of the request.
+func (p *pipe) byID(id wire.Value) *call {
+	n, ok := id.Int64()
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return used(p.pending[n])
+}
+
+// used marks a call, which must be one that waits, as busy.
+func used(c *call) *call {
+	if c != nil {
+		c.busy.Add(1)
+	}
+	return c
+}
+
+// cancelled ends what the server is no longer interested in. The ids of the two
+// sides are not the same: a legacy server cancels its own requests, a modern one
+// has none and ends subscriptions.
+func (p *pipe) cancelled(id wire.Value) {
+	if p.Info().Modern {
+		p.unsubscribed(id)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.asks[string(id.Raw())]; w != nil {
+		delete(p.asks, w.id)
+		w.cancel()
+	}
+}
+
+func (p *pipe) unsubscribed(id wire.Value) {
+	n, ok := id.Int64()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.pending[n]; ok && c != nil && c.method == "subscriptions/listen" {
+		p.remove(c)
+		c.reply <- reply{failed: p.failed("ended the subscription", false, nil)}
+	}
+}
+
+// asked lets a request of the server be answered, elsewhere: it may take time.
+func (p *pipe) asked(ctx context.Context, m message) {
+	id := string(m.id.Raw())
+	switch {
+	case len(id) > maxID:
+		p.said.odd("a request with a very long id", nil)
+		return
+	case p.Info().Modern:
+		p.said.odd("a request, which its protocol revision does not have", []byte(m.method))
+		return
+	case m.method == "ping":
+		p.answer(id, []byte("{}"), nil)
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &waiting{id: id, cancel: cancel}
+	sink, refused := p.addressee(w)
+	if refused != nil {
+		cancel()
+		p.answer(id, nil, refused)
+		return
+	}
+	method, params := m.method, slices.Clone(m.params.Raw())
+	p.tasks.Go(func() {
+		defer w.over()
+		result, refused := ask(ctx, sink, method, params)
+		if p.asksStill(w) {
+			p.answer(id, result, refused)
+		}
+	})
+}
+
+// over ends the use of what a request was answered with.
+func (w *waiting) over() {
+	w.cancel()
+	if w.during != nil {
+		w.during.busy.Done()
+	}
+}
+
+// addressee says who answers a request of the server, and notes that it waits.
+// Nothing says which call it is for, unless there is only one.
+func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sink := p.event
+	switch {
+	case len(p.asks) >= maxAsks:
+		return nil, &Refusal{Code: codeInternal, Message: "too many requests wait for an answer"}
+	case p.asks[w.id] != nil:
+		return nil, &Refusal{Code: codeRequest, Message: "there is a request with this id already"}
+	case len(p.pending) > 1:
+		return nil, &Refusal{Code: codeInternal, Message: "several calls are in flight: it is ambiguous whose this request is"}
+	}
+	for _, c := range p.pending {
+		if w.during = used(c); c.sink != nil {
+			sink = c.sink
+		}
+	}
+	p.asks[w.id] = w
+	return sink, nil
+}
+
+// asksStill reports whether the server still waits for an answer, and notes that
+// it gets it.
+func (p *pipe) asksStill(w *waiting) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asks[w.id] != w {
+		return false
+	}
+	delete(p.asks, w.id)
+	return true
+}
+
+// answer answers a request of the server.
+func (p *pipe) answer(id string, result []byte, refused *Refusal) {
+	if err := p.post(appendReply(nil, []byte(id), result, refused)); err != nil {
+		p.said.odd("a request whose answer it does not read", []byte(id))
+	}
+}

@@ -1,0 +1,430 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"capgate/wire"
+)
+
+// maxEndpoint is how long the URL may be that a server names for its messages.
+const maxEndpoint = 4 << 10
+
+var (
+	errNoFeed   = errors.New("there is no stream of events")
+	errFeedOver = errors.New("the stream of events ended")
+)
+
+// feed is a connection over the HTTP+SSE transport of 2024: one stream brings all
+// that the server says, and messages to it are posted where it wants them.
+type feed struct {
+	*target
+	events Sink
+	to     *http.Request               // where messages go
+	header atomic.Pointer[http.Header] // of every POST
+	info   atomic.Pointer[Info]
+	ids    atomic.Int64
+	asks   asks
+
+	life context.Context //nolint:containedctx // of everything in flight
+	end  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	waiting map[int64]*waiter // nil when nothing comes any more
+}
+
+// waiter is a call that waits for its answer.
+type waiter struct {
+	token  string
+	sink   Sink
+	answer chan Answer     // has room for it
+	ctx    context.Context //nolint:containedctx // the caller's, while it waits
+
+	mu     sync.Mutex // held while the sink is used
+	over   bool
+	asking sync.WaitGroup
+}
+
+func dialFeed(ctx context.Context, t *target, o Options) (Conn, error) {
+	f := &feed{target: t, events: o.orDefault().Events, waiting: map[int64]*waiter{}}
+	f.life, f.end = context.WithCancelCause(apart{context.WithoutCancel(ctx)})
+	f.adopt(Info{})
+	stop := context.AfterFunc(ctx, func() { f.end(context.Cause(ctx)) })
+	ev, err := f.open()
+	stop()
+	if err == nil {
+		go f.run(ev)
+		_, err = greetLegacy(ctx, f, o.Client, t.name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// stream is an open stream, and what reads it.
+type stream struct {
+	*eventReader
+	resp *http.Response
+}
+
+// open opens the stream, whose first event says where messages go.
+func (f *feed) open() (*stream, error) {
+	resp, err := f.send(f.life, template(http.MethodGet, f.url), f.with("Accept", mediaEvents), nil)
+	if err != nil {
+		return nil, err
+	}
+	if kind := media(resp.Header); resp.StatusCode != http.StatusOK || kind != mediaEvents {
+		discard(resp.Body)
+		return nil, f.failed("does not answer", fmt.Errorf("%w: %w", errNoFeed, &strange{resp.StatusCode, excerpt(kind, nil)}))
+	}
+	s := &stream{newEventReader(resp.Body, f.limit), resp}
+	if err = s.next(); err == nil {
+		err = f.aim(s.eventReader)
+	}
+	if err != nil {
+		_ = resp.Body.Close()
+		if f.life.Err() != nil {
+			return nil, f.unreached(f.life, err)
+		}
+		return nil, f.failed("does not say where its messages go", err)
+	}
+	return s, nil
+}
+
+// aim takes the URL for messages. What is sent there holds the operator's
+// credentials, so that it must be the server's own.
+func (f *feed) aim(ev *eventReader) error {
+	if !ev.is("endpoint") || len(ev.data) > maxEndpoint {
+		return errors.New("its first event is not an endpoint")
+	}
+	u, err := f.url.Parse(strings.TrimSpace(string(ev.data)))
+	if err != nil {
+		return errors.New("its endpoint is not a URL")
+	}
+	if origin(u) != origin(f.url) || u.User != nil {
+		return errors.New("its endpoint is another server's")
+	}
+	u.Fragment = ""
+	f.to = template(http.MethodPost, u)
+	return nil
+}
+
+// origin is what makes two URLs those of one server.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// adopt takes what the handshake found out.
+func (f *feed) adopt(info Info) {
+	header := f.with("Content-Type", mediaJSON, "Accept", mediaJSON+", "+mediaEvents, headerVersion, info.Version)
+	f.info.Store(&info)
+	f.header.Store(&header)
+}
+
+// Info is what the handshake brought.
+func (f *feed) Info() Info { return *f.info.Load() }
+
+// Done is closed when the stream has ended.
+func (f *feed) Done() <-chan struct{} { return f.life.Done() }
+
+// Close ends the stream.
+func (f *feed) Close() error {
+	f.end(errHungUp)
+	f.target.close()
+	return nil
+}
+
+// Call sends a request and waits for its answer on the stream.
+func (f *feed) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
+	if s == nil {
+		s = unheard{}
+	}
+	w := &waiter{token: r.Token, sink: s, answer: make(chan Answer, 1)}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithCancel(ctx)
+	id := f.ids.Add(1)
+	if ctx.Err() != nil || !f.expect(id, w) {
+		cancel()
+		return Answer{}, &Failed{Upstream: f.name, Text: "was not asked", Unsent: true, Err: errFeedOver}
+	}
+	defer f.forget(id, w, cancel)
+
+	posted := f.post(ctx, appendRequest(nil, id, r.Method, r.Params))
+	for {
+		select {
+		case answer := <-w.answer:
+			return answer, nil
+		case err := <-posted:
+			if err != nil {
+				return Answer{}, err
+			}
+			posted = nil
+		case <-ctx.Done():
+			f.gaveUp(r, id)
+			return Answer{}, f.unreached(ctx, ctx.Err())
+		case <-f.life.Done():
+			return f.last(w, posted)
+		}
+	}
+}
+
+// last is what a call got before the end, if it is only now that it looks.
+func (f *feed) last(w *waiter, posted <-chan error) (Answer, error) {
+	select {
+	case answer := <-w.answer:
+		return answer, nil
+	default:
+	}
+	select {
+	case err := <-posted:
+		if err != nil {
+			return Answer{}, err
+		}
+	default:
+	}
+	return Answer{}, f.failed("does not answer any more", context.Cause(f.life))
+}
+
+// gaveUp tells the server of a call that its caller left.
+func (f *feed) gaveUp(r Request, id int64) {
+	if r.Method != "initialize" { // which must not be cancelled
+		params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
+		go f.tell(appendNote(nil, "notifications/cancelled", append(params, '}')))
+	}
+}
+
+// tell posts what nobody waits for.
+func (f *feed) tell(body []byte) {
+	if err := <-f.post(f.life, body); err != nil && f.life.Err() == nil {
+		f.log.Warn("the server does not take a message", "error", err)
+	}
+}
+
+// Notify sends a notification.
+func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
+	select {
+	case err := <-f.post(ctx, appendNote(nil, method, params)):
+		return err
+	case <-ctx.Done():
+		return f.unreached(ctx, ctx.Err())
+	}
+}
+
+// post sends a message, and says what came of that. Who does not want to know does
+// not break it off, as with [web.Notify].
+func (f *feed) post(ctx context.Context, body []byte) <-chan error {
+	posted := make(chan error, 1)
+	go func() {
+		bound, cancel := context.WithTimeout(carried{f.life, ctx}, replyTime)
+		defer cancel()
+		err := f.deliver(bound, body)
+		posted <- err
+		var failed *Failed
+		if errors.As(err, &failed) && failed.Lost {
+			f.end(err)
+		}
+	}()
+	return posted
+}
+
+func (f *feed) deliver(ctx context.Context, body []byte) error {
+	resp, err := f.send(ctx, f.to, *f.header.Load(), body) //nolint:bodyclose // discard closes it
+	if err != nil {
+		return err
+	}
+	defer discard(resp.Body)
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	text, _ := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
+	odd := &strange{resp.StatusCode, excerpt(media(resp.Header), text)}
+	if resp.StatusCode == http.StatusNotFound {
+		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
+	}
+	return f.failed("does not take a message", odd)
+}
+
+func (f *feed) expect(id int64, w *waiter) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == nil || f.life.Err() != nil {
+		return false
+	}
+	f.waiting[id] = w
+	return true
+}
+
+// forget sees to it that the sink of a call is not used any more.
+func (f *feed) forget(id int64, w *waiter, cancel context.CancelFunc) {
+	f.mu.Lock()
+	delete(f.waiting, id)
+	f.mu.Unlock()
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	cancel()
+	w.asking.Wait()
+}
+
+// run hands on what the stream brings. An event that cannot be read may have been
+// an answer that somebody waits for: it ends the connection.
+func (f *feed) run(s *stream) {
+	defer func() { _ = s.resp.Body.Close() }()
+	var doc wire.Doc
+	for {
+		err := s.next()
+		if err == nil && s.is("message") && len(s.data) > 0 {
+			err = f.take(&doc, s.eventReader)
+		}
+		if err != nil {
+			f.mu.Lock()
+			f.waiting = nil
+			f.mu.Unlock()
+			f.end(fmt.Errorf("%w: %w", errFeedOver, err))
+			return
+		}
+	}
+}
+
+// take hands on one message.
+func (f *feed) take(doc *wire.Doc, ev *eventReader) error {
+	if err := doc.Parse(ev.data, wire.Limits{Bytes: f.limit}); err != nil {
+		return err
+	}
+	m, err := read(doc)
+	if err != nil {
+		return err
+	}
+	switch m.kind {
+	case answered:
+		if w := f.claim(m.id); w != nil {
+			w.answer <- ev.keep(m.answer)
+		}
+	case noted:
+		f.note(m)
+	case asked:
+		ev.give()
+		return f.ask(m)
+	}
+	return nil
+}
+
+// claim returns who waits for an answer; nobody does for a second one.
+func (f *feed) claim(id wire.Value) *waiter {
+	number, _ := id.Int64() // ours begin at one
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.waiting[number]
+	delete(f.waiting, number)
+	return w
+}
+
+// note hands a notification to the call whose progress it tells, or to the
+// events.
+func (f *feed) note(m message) {
+	if m.method == "notifications/cancelled" {
+		f.asks.cancelled(m)
+		return
+	}
+	w := f.tokened(m)
+	if w == nil {
+		f.events.Notify(m.method, m.params.Raw())
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.sink.Notify(m.method, m.params.Raw())
+	}
+}
+
+// tokened finds the call that a notification has the token of.
+func (f *feed) tokened(m message) *waiter {
+	token, ok := m.params.Get("progressToken")
+	if !ok || m.method != "notifications/progress" {
+		return nil
+	}
+	text, ok := token.Str()
+	if !ok {
+		text = string(token.Raw())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.waiting {
+		if w.token != "" && w.token == text {
+			return w
+		}
+	}
+	return nil
+}
+
+// ask has a request of the server answered by the one call in flight; with none,
+// by the events. With several, nobody can know whose it is.
+func (f *feed) ask(m message) error {
+	w, alone := f.only()
+	sink, ctx := f.events, f.life
+	switch {
+	case m.method == ping:
+		sink, w = pong{}, nil
+	case !alone:
+		sink, w = several{}, nil
+	case w != nil:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.over {
+			return nil
+		}
+		sink, ctx = w.sink, w.ctx
+	}
+	id, params := m.id.Raw(), m.params.Raw()
+	ctx, err := f.asks.add(ctx, id)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		w.asking.Add(1)
+	}
+	go func() {
+		defer f.asks.drop(id)
+		result, refused := ask(ctx, sink, m.method, params)
+		if w != nil {
+			w.asking.Done()
+		}
+		if ctx.Err() == nil {
+			f.tell(appendReply(nil, id, result, refused))
+		}
+	}()
+	return nil
+}
+
+// several is the sink of what may belong to any of several calls.
+type several struct{ unheard }
+
+// Ask refuses.
+func (several) Ask(context.Context, string, []byte) ([]byte, error) {
+	return nil, &Refusal{Code: codeRequest, Message: "it cannot be known which call this belongs to"}
+}
+
+// only returns the call in flight, if there is not more than one.
+func (f *feed) only() (w *waiter, alone bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.waiting {
+		w = one
+	}
+	return w, len(f.waiting) < 2
+}

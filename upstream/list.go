@@ -1,0 +1,130 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capgate/wire"
+)
+
+// The limits of a list.
+const (
+	maxPages     = 1000
+	maxItems     = 100_000
+	maxListBytes = 128 << 20 // of all pages together
+	maxCursor    = 16 << 10  // bytes of a cursor
+)
+
+// List calls a method that lists, page by page, and returns the raw items: the
+// elements of the member of each result. The items are the caller's. The _meta of
+// each request is what meta appends; nil is none. An error of the server is a
+// [*Refusal]. A list that is cut short by a limit is an error.
+func List(ctx context.Context, c Conn, method, member string, meta func(dst []byte) []byte) ([][]byte, error) {
+	var (
+		l    = list{member: member, modern: c.Info().Modern, seen: map[string]bool{}}
+		doc  wire.Doc
+		more = true
+	)
+	for pages := 0; more; pages++ {
+		if pages == maxPages {
+			return nil, fmt.Errorf("%s: there are more than %d pages", method, maxPages)
+		}
+		answer, err := c.Call(ctx, Request{Method: method, Params: l.params(meta)}, nil)
+		if err == nil {
+			err = refusalIn(answer)
+		}
+		if err == nil {
+			more, err = l.page(&doc, answer.Result)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", method, err)
+		}
+	}
+	return l.items, nil
+}
+
+// list is what came of one so far.
+type list struct {
+	member string
+	modern bool
+	items  [][]byte
+	bytes  int
+	cursor []byte // where it goes on, as the server wrote it
+	seen   map[string]bool
+}
+
+func (l *list) params(meta func(dst []byte) []byte) []byte {
+	dst := []byte("{")
+	if l.cursor != nil {
+		dst = append(append(dst, `"cursor":`...), l.cursor...)
+	}
+	if meta != nil {
+		if l.cursor != nil {
+			dst = append(dst, ',')
+		}
+		dst = meta(append(dst, `"_meta":`...))
+	}
+	return append(dst, '}')
+}
+
+// page takes the items of a result, and reports whether there are more.
+func (l *list) page(doc *wire.Doc, result []byte) (more bool, err error) {
+	if l.bytes += len(result); l.bytes > maxListBytes {
+		return false, fmt.Errorf("the list is longer than %d bytes", maxListBytes)
+	}
+	if err := doc.Parse(result, wire.Limits{Bytes: maxMessage}); err != nil {
+		return false, err
+	}
+	root := doc.Root()
+	if kind, ok := root.Get("resultType"); ok && !kind.Equal("complete") {
+		return false, errors.New("the result is not a complete one")
+	}
+	items, _ := root.Get(l.member)
+	if items.Kind() != wire.Array {
+		return false, fmt.Errorf("the result has no list of %s", l.member)
+	}
+	if len(l.items)+items.Len() > maxItems {
+		return false, fmt.Errorf("there are more than %d %s", maxItems, l.member)
+	}
+	for item := range items.Elems() {
+		l.items = append(l.items, item.Raw())
+	}
+	return l.next(root)
+}
+
+// next reads where the list goes on. The same place twice would never end.
+func (l *list) next(root wire.Value) (more bool, err error) {
+	cursor, ok := root.Get("nextCursor")
+	if !ok || cursor.Kind() == wire.Null {
+		return false, nil
+	}
+	text, ok := cursor.Str()
+	switch {
+	case ok && text == "" && !l.modern:
+		return false, nil // there are servers that end a list so
+	case !ok || len(text) > maxCursor:
+		return false, errors.New("the cursor is not one")
+	case l.seen[text]:
+		return false, errors.New("a cursor comes a second time")
+	}
+	l.seen[text] = true
+	l.cursor = cursor.Raw()
+	return true, nil
+}
+
+// refusalIn returns the error of a server as one of ours.
+func refusalIn(a Answer) error {
+	if a.Error == nil {
+		return nil
+	}
+	doc, err := wire.Parse(a.Error)
+	if err != nil {
+		return err
+	}
+	code, _ := doc.Root().Get("code")
+	message, _ := doc.Root().Get("message")
+	number, _ := code.Int64()
+	text, _ := message.Str()
+	return &Refusal{Code: int(number), Message: text}
+}

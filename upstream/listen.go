@@ -1,0 +1,136 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"capgate/wire"
+)
+
+// How long a connection waits to listen again when the stream has ended: longer
+// each time, until a stream has lasted.
+const (
+	firstPause = time.Second
+	mostPause  = time.Minute
+	lasting    = 30 * time.Second
+)
+
+// listen keeps a stream open for what the server says by itself, until the
+// connection ends or the server has no such stream.
+func (c *web) listen(info Info) {
+	once := c.hear
+	if info.Modern {
+		params := c.client.wishes(info)
+		if params == nil {
+			return
+		}
+		once = func(*eventReader) bool { return c.subscribe(params) }
+	}
+	ev := newEventReader(nil, c.limit)
+	pause := firstPause
+	for {
+		began := time.Now()
+		if !once(ev) {
+			return
+		}
+		if time.Since(began) > lasting {
+			pause = firstPause
+		}
+		spread := time.Duration(rand.Int64N(int64(pause) / 4))
+		if sleep(c.life, min(max(pause, ev.retry), mostPause)+spread) != nil {
+			return
+		}
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// hear opens the stream of the legacy era, and reports whether it is worth to be
+// opened again.
+func (c *web) hear(ev *eventReader) bool {
+	x := c.begin(c.life, c.events)
+	defer x.finish()
+	x.id = 0 // nothing on this stream is an answer
+	x.stance = c.stance.Load()
+	from := string(ev.id)
+	if !isPlainHeader(from) {
+		from = ""
+	}
+	resp, err := c.listenFrom(x.ctx, x.stance, from)
+	if err != nil {
+		return c.life.Err() == nil
+	}
+	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
+		_, err := c.refused(x.ctx, resp, 0, x.stance.session)
+		c.log.Debug("the server has no stream to listen to", "error", err)
+		return resp.StatusCode >= http.StatusInternalServerError
+	}
+	defer func() { _ = resp.Body.Close() }()
+	ev.resume(resp.Body)
+	doc := c.doc()
+	defer c.putDoc(doc)
+	_, err = x.follow(ev, doc)
+	var cut *cutOff
+	if !errors.As(err, &cut) {
+		c.log.Warn("the server's stream is not listened to any longer", "error", err)
+		return false
+	}
+	return c.life.Err() == nil
+}
+
+// subscribe is the same in the modern era, where the stream is an answer that does
+// not come as long as there is something to hear.
+func (c *web) subscribe(params []byte) bool {
+	answer, err := c.Call(c.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{c.events})
+	var odd *strange
+	switch {
+	case c.life.Err() != nil:
+		return false
+	case answer.Error != nil, errors.As(err, &odd) && odd.status < http.StatusInternalServerError:
+		c.log.Debug("the server has nothing to subscribe to", "error", err)
+		return false
+	}
+	return true
+}
+
+// wishes asks for the changes that a server says it tells of, nil when there are
+// none.
+func (c Client) wishes(info Info) []byte {
+	var doc wire.Doc
+	if err := doc.Parse(info.Capabilities, wire.Limits{}); err != nil {
+		return nil
+	}
+	var wanted []string
+	for _, list := range []string{"tools", "prompts", "resources"} {
+		capability, _ := doc.Root().Get(list)
+		changes, _ := capability.Get("listChanged")
+		if yes, _ := changes.Bool(); yes {
+			wanted = append(wanted, `"`+list+`ListChanged":true`)
+		}
+	}
+	if wanted == nil {
+		return nil
+	}
+	params := append([]byte(`{"_meta":`), appendMeta(nil, c, info.Version)...)
+	params = append(params, `,"notifications":{`...)
+	params = append(params, strings.Join(wanted, ",")...)
+	return append(params, "}}"...)
+}
+
+// subscriber is a sink of events, without what only says that they will come.
+type subscriber struct{ Sink }
+
+// Notify hands on a notification.
+func (s subscriber) Notify(method string, params []byte) {
+	if method != "notifications/subscriptions/acknowledged" {
+		s.Sink.Notify(method, params)
+	}
+}
+
+// Ask is never called: in the modern era a server asks nothing.
+func (s subscriber) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+	return unheard{}.Ask(ctx, method, params)
+}

@@ -1,0 +1,181 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+
+	"capgate/wire"
+)
+
+// maxMessage is how large one message of a server may be, unless Limits say
+// otherwise.
+const maxMessage = 64 << 20
+
+// kind is what a message is.
+type kind uint8
+
+const (
+	answered kind = iota + 1 // the answer to a request of ours
+	asked                    // a request of the server
+	noted                    // a notification
+)
+
+// message is one JSON-RPC message of a server. Its values belong to the document
+// that it was read from.
+type message struct {
+	kind   kind
+	id     wire.Value
+	method string
+	params wire.Value
+	answer Answer
+}
+
+var (
+	errNotMessage = errors.New("the message is not JSON-RPC 2.0")
+	errBothAnswer = errors.New("the message has both a result and an error")
+)
+
+// read takes a message apart. The document is one that was parsed strictly, so
+// that no member stands in it twice.
+func read(doc *wire.Doc) (message, error) {
+	var m message
+	root := doc.Root()
+	if v, ok := root.Get("jsonrpc"); !ok || !v.Equal("2.0") {
+		return m, errNotMessage
+	}
+	m.id, _ = root.Get("id")
+	m.params, _ = root.Get("params")
+	method, hasMethod := root.Get("method")
+	result, hasResult := root.Get("result")
+	failure, hasError := root.Get("error")
+	switch {
+	case hasResult && hasError:
+		return m, errBothAnswer
+	case hasMethod && (hasResult || hasError):
+		return m, errNotMessage
+	case hasMethod:
+		return m.call(method)
+	}
+	return m.reply(result, failure)
+}
+
+// reply reads what makes a message an answer. One of the two values is none.
+func (m message) reply(result, failure wire.Value) (message, error) {
+	switch {
+	case m.id.Kind() == wire.Invalid:
+		return m, errNotMessage
+	case result.Kind() == wire.Object:
+		m.answer.Result = result.Raw()
+		if v, ok := result.Get("resultType"); ok {
+			if m.answer.Type, _ = v.Str(); m.answer.Type == "" {
+				return m, errNotMessage
+			}
+		}
+	case isError(failure):
+		m.answer.Error = failure.Raw()
+	default:
+		return m, errNotMessage
+	}
+	m.kind = answered
+	return m, nil
+}
+
+// call reads what makes a message a request or a notification.
+func (m message) call(method wire.Value) (message, error) {
+	var ok bool
+	if m.method, ok = method.Str(); !ok {
+		return m, errNotMessage
+	}
+	if k := m.params.Kind(); k != wire.Invalid && k != wire.Object {
+		return m, errNotMessage
+	}
+	switch m.id.Kind() {
+	case wire.Invalid:
+		m.kind = noted
+	case wire.String, wire.Number:
+		m.kind = asked
+	default:
+		return m, errNotMessage
+	}
+	return m, nil
+}
+
+func isError(v wire.Value) bool {
+	code, _ := v.Get("code")
+	text, _ := v.Get("message")
+	_, whole := code.Int64()
+	return whole && text.Kind() == wire.String
+}
+
+const (
+	requestHead = `{"jsonrpc":"2.0","id":`
+	methodHead  = `,"method":"`
+	noteHead    = `{"jsonrpc":"2.0","method":"`
+	paramsHead  = `","params":`
+)
+
+// appendRequest writes a request. The method is one of ours, or one that was
+// read from a message: it is written as JSON text either way.
+func appendRequest(dst []byte, id int64, method string, params []byte) []byte {
+	dst = slices.Grow(dst, len(requestHead)+len(methodHead)+len(paramsHead)+len(method)+len(params)+24)
+	dst = append(dst, requestHead...)
+	dst = strconv.AppendInt(dst, id, 10)
+	dst = append(dst, methodHead...)
+	return appendParams(dst, method, params)
+}
+
+// appendNote writes a notification.
+func appendNote(dst []byte, method string, params []byte) []byte {
+	return appendParams(append(dst, noteHead...), method, params)
+}
+
+func appendParams(dst []byte, method string, params []byte) []byte {
+	dst = append(dst, plainMethod(method)...)
+	if params == nil {
+		return append(dst, `"}`...)
+	}
+	dst = append(dst, paramsHead...)
+	dst = append(dst, params...)
+	return append(dst, '}')
+}
+
+// plainMethod returns the method when it can stand between quotes as it is, which
+// all methods of the protocol can.
+func plainMethod(method string) string {
+	for i := range len(method) {
+		if c := method[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return "invalid"
+		}
+	}
+	return method
+}
+
+// appendReply writes the answer to a request of the server, whose id is repeated
+// byte for byte.
+func appendReply(dst, id, result []byte, refusal *Refusal) []byte {
+	dst = append(append(dst, requestHead...), id...)
+	if refusal == nil {
+		return append(append(append(dst, `,"result":`...), result...), '}')
+	}
+	dst = append(dst, `,"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(refusal.Code), 10)
+	dst = append(dst, `,"message":`...)
+	dst = wire.AppendString(dst, refusal.Message)
+	return append(dst, "}}"...)
+}
+
+// oneLine makes a message fit a transport that ends one at a line break. What
+// passed the strict reader holds line breaks between tokens only, where a space
+// means the same.
+func oneLine(message []byte) []byte {
+	for _, end := range []byte("\n\r") {
+		rest := message
+		for i := bytes.IndexByte(rest, end); i >= 0; i = bytes.IndexByte(rest, end) {
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return message
+}

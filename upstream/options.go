@@ -1,0 +1,31 @@
+package upstream
+
+import "log/slog"
+
+// Options are what a connection is given, over either transport.
+type Options struct {
+	Client Client
+	Limits Limits
+
+	// Events takes what belongs to no call: changes of lists, logs, and what the
+	// server asks when no call is in flight. Nil drops it and refuses.
+	Events Sink
+
+	// Log takes what the server does wrong, and what it says on its standard
+	// error. Nil is silence.
+	Log *slog.Logger
+}
+
+// orDefault fills in what may be left out.
+func (o Options) orDefault() Options {
+	if o.Limits.Message <= 0 {
+		o.Limits.Message = maxMessage
+	}
+	if o.Events == nil {
+		o.Events = unheard{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,257 @@
+package upstream
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The limits of what waits to be written.
+const (
+	maxQueued  = 1024     // lines
+	maxWaiting = 64 << 20 // bytes, unless it is one line
+
+	// maxBatch is up to which length lines are written together.
+	maxBatch = 64 << 10
+
+	// writeTime is how long a server may read nothing of what it is sent.
+	writeTime = 60 * time.Second
+)
+
+var (
+	errFull   = errors.New("too much waits to be read by it")
+	errUnread = errors.New("it does not read what it is sent")
+	errEnded  = errors.New("the connection has ended")
+)
+
+// line is one message on its way out.
+type line struct {
+	data  []byte // with the line break
+	state lineState
+}
+
+type lineState uint8
+
+const (
+	queued lineState = iota
+	begun            // some of it may have been written
+	written
+)
+
+// outbox writes lines to a server that may not read them. Who has a line writes
+// it, together with what others add meanwhile; only when the server does not
+// keep up, a goroutine waits for it. So a call costs one write and no switch of
+// goroutines, and still nobody waits for the server but with a context.
+type outbox struct {
+	file   *os.File
+	raw    syscall.RawConn
+	broken func(error) // told once, when writing fails
+
+	patience time.Duration // how long nothing may be read
+
+	// The callbacks of raw, made once.
+	tryOnce, tryUntil func(fd uintptr) bool
+	full              bool // what tryOnce found; belongs to who is busy
+
+	mu      sync.Mutex
+	queue   []*line
+	offset  int // how much of the first line is written
+	waiting int // bytes in the queue
+	busy    bool
+	err     error  // why nothing is written any more
+	batch   []byte // lines side by side
+}
+
+func newOutbox(file *os.File, broken func(error)) (*outbox, error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	o := &outbox{file: file, raw: raw, broken: broken, patience: writeTime}
+	o.tryOnce = func(fd uintptr) bool {
+		_, o.full = o.flush(fd)
+		return true
+	}
+	o.tryUntil = func(fd uintptr) bool {
+		moved, full := o.flush(fd)
+		return moved || !full
+	}
+	return o, nil
+}
+
+// push takes a line, which is the outbox's until it is written or taken back.
+func (o *outbox) push(l *line) error {
+	o.mu.Lock()
+	switch {
+	case o.err != nil:
+		o.mu.Unlock()
+		return errEnded
+	case len(o.queue) >= maxQueued, len(o.queue) > 0 && o.waiting+len(l.data) > maxWaiting:
+		o.mu.Unlock()
+		return errFull
+	}
+	l.state = queued
+	o.queue = append(o.queue, l)
+	o.waiting += len(l.data)
+	mine := !o.busy
+	o.busy = true
+	o.mu.Unlock()
+	if mine {
+		o.write()
+	}
+	return nil
+}
+
+// write empties the queue as far as the server reads at once.
+func (o *outbox) write() {
+	for {
+		o.full = false
+		if err := o.raw.Write(o.tryOnce); err != nil {
+			o.end(err)
+		}
+		if o.full {
+			go o.wait()
+			return
+		}
+		if o.idle() {
+			return
+		}
+	}
+}
+
+// wait empties the queue at the server's pace. Each time that it reads something
+// it has its time again.
+func (o *outbox) wait() {
+	for {
+		err := o.file.SetWriteDeadline(time.Now().Add(o.patience))
+		if err == nil {
+			err = o.raw.Write(o.tryUntil)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errUnread
+		}
+		if err != nil {
+			o.end(err)
+		}
+		_ = o.file.SetWriteDeadline(time.Time{}) // of a file that may be closed
+		if o.idle() {
+			return
+		}
+	}
+}
+
+// idle leaves off writing, unless there is more to write.
+func (o *outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.busy = len(o.queue) > 0 && o.err == nil
+	return !o.busy
+}
+
+// flush writes until the queue is empty, or full is what is between the server
+// and us. It says whether anything was written.
+func (o *outbox) flush(fd uintptr) (moved, full bool) {
+	for {
+		data := o.next()
+		if data == nil {
+			return moved, false
+		}
+		n, err := writeOnce(fd, data)
+		n = max(n, 0)
+		moved = moved || n > 0
+		o.wrote(n)
+		switch {
+		case errors.Is(err, syscall.EAGAIN):
+			return moved, true
+		case err != nil && !errors.Is(err, syscall.EINTR):
+			o.end(err)
+		}
+	}
+}
+
+// next returns what is to be written now, nil for nothing.
+func (o *outbox) next() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 || o.err != nil {
+		return nil
+	}
+	data := o.queue[0].data[o.offset:]
+	o.queue[0].state = begun
+	if len(o.queue) == 1 || len(data)+len(o.queue[1].data) > maxBatch {
+		return data
+	}
+	o.batch = append(o.batch[:0], data...)
+	for _, l := range o.queue[1:] {
+		if len(o.batch)+len(l.data) > maxBatch {
+			break
+		}
+		o.batch = append(o.batch, l.data...)
+		l.state = begun
+	}
+	return o.batch
+}
+
+// wrote counts n bytes as written. Lines that were to go along and did not are
+// as if they had not been touched.
+func (o *outbox) wrote(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	done := 0
+	for done < len(o.queue) && n >= len(o.queue[done].data)-o.offset {
+		l := o.queue[done]
+		n -= len(l.data) - o.offset
+		o.waiting -= len(l.data)
+		o.offset = 0
+		l.state = written
+		done++
+	}
+	o.offset += n
+	o.queue = slices.Delete(o.queue, 0, done)
+	for i, l := range o.queue {
+		if l.state == queued {
+			break
+		}
+		if i > 0 || o.offset == 0 {
+			l.state = queued
+		}
+	}
+}
+
+// takeBack takes a line out of the queue. It reports whether nothing of it was
+// written.
+func (o *outbox) takeBack(l *line) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l.state != queued {
+		return false
+	}
+	if i := slices.Index(o.queue, l); i >= 0 {
+		o.queue = slices.Delete(o.queue, i, i+1)
+		o.waiting -= len(l.data)
+	}
+	return true
+}
+
+// stateOf returns how far a line has come.
+func (o *outbox) stateOf(l *line) lineState {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return l.state
+}
+
+// end lets nothing more be written. The first error is told.
+func (o *outbox) end(err error) {
+	o.mu.Lock()
+	first := o.err == nil
+	if first {
+		o.err = err
+	}
+	o.mu.Unlock()
+	if first && !errors.Is(err, errEnded) {
+		o.broken(err)
+	}
+}

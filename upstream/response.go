@@ -1,0 +1,205 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"capgate/wire"
+)
+
+const (
+	mediaJSON   = "application/json"
+	mediaEvents = "text/event-stream"
+
+	bodyRoom   = 4 << 10  // bytes of room for a body of unknown length
+	bodyTrust  = 4 << 20  // bytes of room that a Content-Length alone is given
+	keepBody   = 4 << 20  // bytes of the largest memory that is used again
+	maxRefusal = 1 << 20  // bytes of a body that says why there is no answer
+	maxDiscard = 64 << 10 // bytes of a body that are read for the connection's sake
+)
+
+// strange is an answer over HTTP that is not one of the protocol.
+type strange struct {
+	status int
+	text   string
+}
+
+func (s *strange) Error() string {
+	text := fmt.Sprintf("status %d %s", s.status, http.StatusText(s.status))
+	if s.text == "" {
+		return text
+	}
+	return text + ", " + s.text
+}
+
+// Is says when the answer may be one of a server of the other era: not when a
+// server is out of order, or wants to know who asks.
+func (s *strange) Is(target error) bool {
+	denied := s.status == http.StatusUnauthorized || s.status == http.StatusForbidden
+	return target == errForeign && !denied && s.status < http.StatusInternalServerError
+}
+
+// media returns the type of a body when it is one of the protocol's, and what it
+// says it is instead otherwise.
+func media(h http.Header) string {
+	if coding := h.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return "content coding " + quote(coding)
+	}
+	values := h["Content-Type"]
+	if len(values) != 1 {
+		return "no one content type"
+	}
+	if values[0] == mediaJSON || values[0] == mediaEvents {
+		return values[0]
+	}
+	name, params, err := mime.ParseMediaType(values[0])
+	charset := params["charset"]
+	if err == nil && (name == mediaJSON || name == mediaEvents) && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+		return name
+	}
+	return "content type " + quote(values[0])
+}
+
+// readBody reads a body to its end, so that its connection can be used again. It
+// begins with the memory of data, which is grown as bytes come.
+func readBody(body io.Reader, data []byte, limit int) ([]byte, error) {
+	for {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, max(len(data), bodyRoom))
+		}
+		n, err := body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > limit:
+			return data, errLong
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return data, err
+		}
+	}
+}
+
+// readWhole reads the body of a response into memory of its own. One of unknown
+// length is gathered elsewhere first; a length that is only claimed gets little.
+func (c *web) readWhole(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > int64(c.limit) {
+		return nil, errLong
+	}
+	if resp.ContentLength >= 0 {
+		return readBody(resp.Body, make([]byte, 0, min(resp.ContentLength, bodyTrust)+1), c.limit)
+	}
+	room, ok := c.bodies.Get().(*[]byte)
+	if !ok {
+		room = new([]byte)
+	}
+	data, err := readBody(resp.Body, (*room)[:0], c.limit)
+	whole := bytes.Clone(data)
+	if cap(data) <= keepBody {
+		*room = data
+		c.bodies.Put(room)
+	}
+	return whole, err
+}
+
+// discard reads the little that a body may still hold, and closes it.
+func discard(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, maxDiscard)
+	_ = body.Close()
+}
+
+// failure is an error of the protocol in the body of a refused request.
+type failure struct {
+	raw  []byte // nil if there is none
+	code int64
+	text string
+	ours bool // it names our request
+}
+
+// readFailure finds the error in a body. One that names no request is an error
+// of the one that was sent; one that names another is none.
+func readFailure(doc *wire.Doc, body []byte, id int64) failure {
+	if err := doc.Parse(body, wire.Limits{Bytes: maxRefusal}); err != nil {
+		return failure{}
+	}
+	root := doc.Root()
+	version, _ := root.Get("jsonrpc")
+	v, ok := root.Get("error")
+	if !version.Equal("2.0") || !ok || !isError(v) {
+		return failure{}
+	}
+	whose, _ := root.Get("id")
+	number, isNumber := whose.Int64()
+	f := failure{ours: isNumber && number == id}
+	if !f.ours && whose.Kind() != wire.Null && whose.Kind() != wire.Invalid {
+		return failure{}
+	}
+	code, _ := v.Get("code")
+	text, _ := v.Get("message")
+	f.raw = v.Raw()
+	f.code, _ = code.Int64()
+	f.text, _ = text.Str()
+	return f
+}
+
+// endsSession reports whether a refusal says that the session is gone. The
+// protocol has 404 for it, which is also how a server of both eras says that it
+// has no such method; some answer 400 to a session that they do not know.
+func (f failure) endsSession(status int) bool {
+	switch status {
+	case http.StatusNotFound:
+		return !(f.ours && f.code == codeMethod)
+	case http.StatusBadRequest:
+		return f.raw != nil && !f.ours && strings.Contains(strings.ToLower(f.text), "session")
+	}
+	return false
+}
+
+// refused reads a response that is neither an answer nor a stream.
+func (c *web) refused(ctx context.Context, resp *http.Response, id int64, session string) (Answer, error) {
+	defer discard(resp.Body)
+	doc := c.doc()
+	defer c.putDoc(doc)
+	kind := media(resp.Header)
+	body, err := readBody(io.LimitReader(resp.Body, maxRefusal), nil, maxRefusal)
+	if err != nil && ctx.Err() != nil {
+		return Answer{}, c.unreached(ctx, err)
+	}
+	var f failure
+	if kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest {
+		f = readFailure(doc, body, id)
+	}
+	odd := &strange{status: resp.StatusCode, text: excerpt(kind, body)}
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return Answer{}, c.failed("wants to know who asks (401)", odd)
+	case resp.StatusCode == http.StatusForbidden:
+		return Answer{}, c.failed("forbids it (403)", odd)
+	case session != "" && f.endsSession(resp.StatusCode):
+		c.lose()
+		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
+	case f.raw != nil:
+		return Answer{Error: f.raw}, nil
+	case resp.StatusCode/100 == 3:
+		odd.text = "which is not followed"
+		return Answer{}, c.failed("answers with a redirect", odd)
+	}
+	return Answer{}, c.failed("does not answer", odd)
+}
+
+// excerpt is what of a body is worth a place in an error.
+func excerpt(kind string, body []byte) string {
+	switch {
+	case len(body) > 0 && kind != mediaEvents:
+		return quote(string(body[:min(len(body), 2*maxQuote)]))
+	case kind != mediaJSON && kind != mediaEvents:
+		return kind
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package upstream
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// The limits of what a server says beside the protocol.
+const (
+	maxSaid   = 1024 // bytes of one line that are passed on
+	saidBurst = 50   // lines at once
+	saidRate  = 10   // lines a second after that
+
+	maxTail     = 4   // lines that an error repeats
+	maxTailLine = 200 // bytes of each
+)
+
+// transcript passes on what a server says beside the protocol, within bounds,
+// and remembers the end of it.
+type transcript struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	tail    []string
+	left    float64 // lines that may be logged now
+	since   time.Time
+	dropped int
+}
+
+func newTranscript(log *slog.Logger) *transcript {
+	return &transcript{log: log, left: saidBurst, since: time.Now()}
+}
+
+// listen notes lines until there are no more.
+func (t *transcript) listen(r io.Reader) {
+	buffered := bufio.NewReaderSize(r, maxSaid)
+	for {
+		line, more, err := buffered.ReadLine()
+		if err != nil {
+			return
+		}
+		t.note(line)
+		for more && err == nil {
+			_, more, err = buffered.ReadLine()
+		}
+	}
+}
+
+// note logs a line of the server's standard error.
+func (t *transcript) note(line []byte) {
+	text := printable(line)
+	t.mu.Lock()
+	t.tail = append(t.tail, text[:min(len(text), maxTailLine)])
+	if len(t.tail) > maxTail {
+		t.tail = slices.Delete(t.tail, 0, 1)
+	}
+	t.mu.Unlock()
+	if dropped, ok := t.may(); ok {
+		t.log.Info("upstream says", "line", text, "dropped", dropped)
+	}
+}
+
+// odd logs something that a server should not have sent.
+func (t *transcript) odd(what string, line []byte) {
+	if dropped, ok := t.may(); ok {
+		t.log.Warn("upstream sent something odd", "what", what,
+			"line", printable(line[:min(len(line), maxTailLine)]), "dropped", dropped)
+	}
+}
+
+// may reports whether a line may be logged now, and how many were not.
+func (t *transcript) may() (dropped int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.left = min(saidBurst, t.left+now.Sub(t.since).Seconds()*saidRate)
+	t.since = now
+	if t.left < 1 {
+		t.dropped++
+		return 0, false
+	}
+	t.left--
+	dropped, t.dropped = t.dropped, 0
+	return dropped, true
+}
+
+// last returns the end of what was said, "" if nothing was.
+func (t *transcript) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.tail, " | ")
+}
+
+// printable makes bytes fit to be looked at.
+func printable(line []byte) string {
+	var b strings.Builder
+	for _, r := range string(line) {
+		if r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
