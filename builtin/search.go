@@ -1,0 +1,233 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"capgate/wire"
+)
+
+const (
+	maxSought   = 1024      // bytes of the text that is searched for
+	maxFound    = 500       // hits in one result
+	maxDeep     = 64        // directories inside each other
+	maxSearched = 8 << 20   // bytes of one file; larger ones are passed over
+	maxTotal    = 256 << 20 // bytes of all files of one search
+	maxShown    = 300       // bytes of a line that is shown
+)
+
+// hunt is one search.
+type hunt struct {
+	*files
+	top     string // the directory that is searched, below the root
+	pattern string
+	text    []byte
+
+	seen   int // entries looked at
+	total  int // bytes read
+	passed int // files passed over, for their size
+	hits   []hit
+	full   bool // there are more hits
+}
+
+// hit is a file that was found, with a line of it when text was searched for.
+type hit struct {
+	path string
+	line int // counted from 1; 0 for the file itself
+	text string
+}
+
+// search is the tool search.
+func (f *files) search(ctx context.Context, a arguments) (result, error) {
+	h := hunt{files: f, pattern: a.text("pattern", ""), text: []byte(a.text("text", ""))}
+	for segment := range strings.SplitSeq(h.pattern, "/") {
+		if _, err := path.Match(segment, ""); err != nil {
+			return result{}, problem("the argument pattern is not a glob")
+		}
+	}
+	s, err := f.find(a.text("path", "."), false)
+	if err == nil {
+		err = f.may(reading, s, true)
+	}
+	if err != nil {
+		return result{}, err
+	}
+	h.top = s.rel
+	d, err := f.folder(s.real)
+	if err != nil {
+		return result{}, err
+	}
+	defer d.close()
+	if err := h.folder(ctx, d, s.rel, 1); err != nil {
+		return result{}, err
+	}
+	return h.result(), nil
+}
+
+// folder searches a directory.
+func (h *hunt) folder(ctx context.Context, d *folder, rel string, depth int) error {
+	names, err := d.names(h.Limits.Entries - h.seen)
+	if err != nil {
+		return err
+	}
+	d.self.Close() // its names were all that was wanted; deep down there are many
+	for _, name := range names {
+		switch h.seen++; {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case h.full:
+			return nil
+		case h.seen > h.Limits.Entries:
+			return problem("there are more entries than one call looks at: search in a smaller directory")
+		}
+		if e, ok := h.entry(d, rel, name); ok {
+			if err := h.entered(ctx, d, e, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entered looks at one entry, and beneath it.
+func (h *hunt) entered(ctx context.Context, d *folder, e entry, depth int) error {
+	matches := h.matches(e.spot.rel)
+	switch {
+	case e.info.IsDir():
+		if matches && len(h.text) == 0 {
+			h.found(hit{path: e.spot.rel})
+		}
+		if depth == maxDeep {
+			return problemf("there are more than %d directories inside each other: search in a smaller one", maxDeep)
+		}
+		sub, err := d.sub(e.name)
+		if err != nil {
+			return nil // what cannot be opened, or was moved away, holds no hits
+		}
+		defer sub.close()
+		return h.folder(ctx, sub, e.spot.rel, depth+1)
+	case !matches:
+		return nil
+	case len(h.text) == 0:
+		h.found(hit{path: e.spot.rel})
+		return nil
+	case e.info.Mode().IsRegular():
+		return h.lines(d, e)
+	}
+	return nil
+}
+
+func (h *hunt) found(x hit) {
+	if len(h.hits) == maxFound {
+		h.full = true
+		return
+	}
+	h.hits = append(h.hits, x)
+}
+
+// matches reports whether a path is one that is searched for.
+func (h *hunt) matches(rel string) bool {
+	switch {
+	case h.pattern == "":
+		return true
+	case !strings.Contains(h.pattern, "/"):
+		ok, err := path.Match(h.pattern, path.Base(rel))
+		return ok && err == nil
+	}
+	if h.top != "." {
+		rel = strings.TrimPrefix(rel, h.top+"/")
+	}
+	return matchSegments(strings.Split(h.pattern, "/"), strings.Split(rel, "/"))
+}
+
+// matchSegments matches a path segment by segment. Only the last ** that was
+// passed is ever gone back to, so that the work stays small.
+func matchSegments(pattern, names []string) bool {
+	p, n, star, from := 0, 0, -1, 0
+	for n < len(names) {
+		if p < len(pattern) && pattern[p] == "**" {
+			star, from = p, n
+			p++
+			continue
+		}
+		if p < len(pattern) {
+			if ok, err := path.Match(pattern[p], names[n]); ok && err == nil {
+				p, n = p+1, n+1
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		from++
+		p, n = star+1, from
+	}
+	for p < len(pattern) && pattern[p] == "**" {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// lines searches the lines of a file.
+func (h *hunt) lines(d *folder, e entry) error {
+	file, info, err := d.open(e.name, os.O_RDONLY)
+	if err != nil {
+		return nil // what cannot be opened, or was moved away, holds no hits
+	}
+	defer file.Close()
+	if info.Size() > maxSearched {
+		h.passed++
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxSearched))
+	if h.total += len(data); h.total > maxTotal {
+		return problemf("there are more than %d bytes to search: search in a smaller directory", maxTotal)
+	}
+	if err != nil || !bytes.Contains(data, h.text) || !isText(data) {
+		return nil // what cannot be read holds no hits
+	}
+	number := 0
+	for line := range bytes.Lines(data) {
+		if number++; bytes.Contains(line, h.text) {
+			line = bytes.TrimRight(line, "\r\n")
+			h.found(hit{e.spot.rel, number, string(whole(line[:min(len(line), maxShown)]))})
+		}
+	}
+	return nil
+}
+
+// result writes what was found.
+func (h *hunt) result() result {
+	var lines strings.Builder
+	r := result{structured: []byte(`{"hits":[`)}
+	for i, x := range h.hits {
+		if i > 0 {
+			r.structured = append(r.structured, ',')
+		}
+		r.structured = wire.AppendString(append(r.structured, `{"path":`...), x.path)
+		lines.WriteString(x.path)
+		if x.line > 0 {
+			r.structured = strconv.AppendInt(append(r.structured, `,"line":`...), int64(x.line), 10)
+			r.structured = wire.AppendString(append(r.structured, `,"text":`...), x.text)
+			fmt.Fprintf(&lines, ":%d: %s", x.line, x.text)
+		}
+		r.structured = append(r.structured, '}')
+		lines.WriteByte('\n')
+	}
+	r.structured = strconv.AppendBool(append(r.structured, `],"complete":`...), !h.full && h.passed == 0)
+	r.structured = append(r.structured, '}')
+	if h.full {
+		fmt.Fprintf(&lines, "[there are more than %d]\n", maxFound)
+	}
+	if h.passed > 0 {
+		fmt.Fprintf(&lines, "[%d files are over %d bytes and were not searched]\n", h.passed, maxSearched)
+	}
+	r.text(lines.String())
+	return r
+}
