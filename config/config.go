@@ -1,12 +1,15 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 
 	"capgate/capability"
 )
@@ -14,11 +17,18 @@ import (
 // Config is what capgate.yml says. It is plain values; nothing in it is open or
 // running.
 type Config struct {
-	File    string          // the file itself, absolute
-	Agents  []string        // the folders of records, absolute, in the order written
-	Sandbox capability.Root // the root that grants hang from, zero if none is written
-	State   string          // the folder that capgate keeps between runs, absolute
-	Tests   []Test          // in the order written
+	File      string            // the file itself, absolute
+	Hash      [sha256.Size]byte // of its bytes
+	Listen    Listen
+	Agents    []string          // the folders of records, absolute, in the order written
+	Sandbox   capability.Root   // the root that grants hang from, zero if none is written
+	State     string            // the folder that capgate keeps between runs, absolute
+	Upstreams []Upstream        // in the order written
+	Mappings  []string          // the folders of mappings, absolute, in the order written
+	Secrets   map[string]Secret // by name
+	Limits    Limits
+	Guardrail Guardrail
+	Tests     []Test // in the order written
 }
 
 // defaultState is where state goes when nothing is said of it.
@@ -38,14 +48,20 @@ func Load(file string, v capability.View) (*Config, []capability.Finding, error)
 // Parse is [Load] for a file that was already read. It looks at nothing but what
 // the view shows it.
 func Parse(file string, data []byte, v capability.View) (*Config, []capability.Finding, error) {
-	c := &Config{File: absolute(file, v)}
+	c := &Config{
+		File: absolute(file, v), Hash: sha256.Sum256(data),
+		Listen: Listen{Address: defaultAddress}, Limits: defaultLimits(), Guardrail: Guardrail{Fsync: fsyncInterval},
+	}
 	r := &reader{faults: newFaults(file), view: v, dir: path.Dir(c.File)}
 	if !path.IsAbs(c.File) {
 		r.add(capability.Pos{File: file}, "name it by its absolute path", "nobody can tell where this file is")
 	}
-	if root := r.document(data); root != nil {
-		fill(r, root, "capgate.yml", sections(), c)
+	if r.root = r.document(data); r.root != nil {
+		fill(r, r.root, "capgate.yml", sections(), c)
 		r.defaults(c)
+		for _, look := range r.later {
+			look(c)
+		}
 	}
 	if err := r.err(); err != nil {
 		return nil, nil, err
@@ -54,10 +70,18 @@ func Parse(file string, data []byte, v capability.View) (*Config, []capability.F
 }
 
 // Own returns the files and folders of the gateway itself, for the fence that no
-// grant reaches through: the configuration, what is kept, and the records.
+// grant reaches through: the configuration and whatever it names that decides or
+// authenticates, and what is kept.
 func (c *Config) Own(v capability.View) ([]capability.Root, error) {
+	places := slices.Concat([]string{c.File, c.State, c.Guardrail.Log}, c.Agents, c.Mappings, c.Listen.files())
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		places = append(places, c.Secrets[name].File)
+	}
 	var roots []capability.Root
-	for _, place := range append([]string{c.File, c.State}, c.Agents...) {
+	for _, place := range places {
+		if place == "" {
+			continue
+		}
 		root, err := capability.ParseRoot(place, "", v)
 		if err != nil {
 			return nil, fmt.Errorf("find the gateway's own %s: %w", place, err)
@@ -99,16 +123,20 @@ func (r *reader) defaults(c *Config) {
 	if c.State == "" {
 		c.State = path.Join(r.dir, defaultState)
 	}
+	if c.Guardrail.Log == "" {
+		c.Guardrail.Log = path.Join(c.State, defaultLog)
+	}
+	top := capability.Pos{File: r.file}
 	if len(c.Agents) == 0 {
-		r.warn("no_agents", "there is no agents: section, so that nobody may do anything", "write agents: ./agents")
+		r.warn(top, "no_agents", "there is no agents: section, so that nobody may do anything", "write agents: ./agents")
 	}
 	if c.Sandbox.Real == "/" {
-		r.warn("wide_sandbox", "the sandbox root is the whole file system", "name the folder that agents work in")
+		r.warn(top, "wide_sandbox", "the sandbox root is the whole file system", "name the folder that agents work in")
 	}
 }
 
-func (r *reader) warn(code, text, hint string) {
+func (r *reader) warn(pos capability.Pos, code, text, hint string) {
 	r.findings = append(r.findings, capability.Finding{
-		Code: code, Severity: capability.Warning, Pos: capability.Pos{File: r.file}, Text: text, Hint: hint,
+		Code: code, Severity: capability.Warning, Pos: pos, Text: text, Hint: hint,
 	})
 }

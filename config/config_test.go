@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,6 +19,9 @@ import (
 
 // file is the name that tests give to what they parse.
 const file = "/srv/gate/capgate.yml"
+
+// served is what the file may hold.
+const served = "listen, agents, sandbox, state, upstreams, mappings, secrets, limits, guardrail, tests"
 
 // view is the machine that tests parse on.
 func view() capability.View { return capability.View{Cwd: "/srv", Home: "/home/me"} }
@@ -64,7 +69,14 @@ func listing(err error) []string {
 }
 
 func TestParse(t *testing.T) {
-	whole := config.Config{File: file, State: "/srv/gate/.capgate"}
+	whole := config.Config{
+		File: file, State: "/srv/gate/.capgate", Listen: config.Listen{Address: "127.0.0.1:8420"},
+		Limits: config.Limits{
+			Call: time.Minute, Start: time.Minute, Body: 32 << 20, Answer: 64 << 20,
+			CallsPerMinute: 600, UpstreamProcesses: 64, Sessions: 1000,
+		},
+		Guardrail: config.Guardrail{Log: "/srv/gate/.capgate/events", Fsync: "interval"},
+	}
 	with := func(change func(c *config.Config)) *config.Config {
 		c := whole
 		change(&c)
@@ -74,7 +86,7 @@ func TestParse(t *testing.T) {
 		name, in string
 		want     *config.Config
 	}{
-		{"nothing said", "{}\n", &whole},
+		{"nothing said", "{}\n", with(func(*config.Config) {})},
 		{"one folder", "agents: ./agents\n", with(func(c *config.Config) {
 			c.Agents = []string{"/srv/gate/agents"}
 		})},
@@ -86,15 +98,22 @@ func TestParse(t *testing.T) {
 		{"sandbox as a map", "sandbox: {root: ~/work, backend: auto}\n", with(func(c *config.Config) {
 			c.Sandbox = plain("/home/me/work")
 		})},
-		{"state", "state: /var/lib/capgate\n", with(func(c *config.Config) { c.State = "/var/lib/capgate" })},
-		{"no tests", "tests: []\n", &whole},
-		{"CRLF", "agents: ./agents\r\nstate: ./s\r\n", with(func(c *config.Config) {
-			c.Agents, c.State = []string{"/srv/gate/agents"}, "/srv/gate/s"
+		{"state", "state: /var/lib/capgate\n", with(func(c *config.Config) {
+			c.State, c.Guardrail.Log = "/var/lib/capgate", "/var/lib/capgate/events"
 		})},
-		{"a document with its marks", "---\nstate: ./s\n...\n", with(func(c *config.Config) { c.State = "/srv/gate/s" })},
-		{"letters beyond ASCII", "state: ./größe/配置 # Ω\n", with(func(c *config.Config) { c.State = "/srv/gate/größe/配置" })},
+		{"no tests", "tests: []\n", with(func(*config.Config) {})},
+		{"CRLF", "agents: ./agents\r\nstate: ./s\r\n", with(func(c *config.Config) {
+			c.Agents, c.State, c.Guardrail.Log = []string{"/srv/gate/agents"}, "/srv/gate/s", "/srv/gate/s/events"
+		})},
+		{"a document with its marks", "---\nstate: ./s\n...\n", with(func(c *config.Config) {
+			c.State, c.Guardrail.Log = "/srv/gate/s", "/srv/gate/s/events"
+		})},
+		{"letters beyond ASCII", "state: ./größe/配置 # Ω\n", with(func(c *config.Config) {
+			c.State, c.Guardrail.Log = "/srv/gate/größe/配置", "/srv/gate/größe/配置/events"
+		})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			tc.want.Hash = sha256.Sum256([]byte(tc.in))
 			if diff := cmp.Diff(tc.want, parse(t, tc.in)); diff != "" {
 				t.Errorf("Parse(%q) differs (-want +got):\n%s", tc.in, diff)
 			}

@@ -7,6 +7,9 @@
 //	file, err := config.Find("", cwd, os.Getenv("XDG_CONFIG_HOME"), home)
 //	cfg, findings, err := config.Load(file, capability.View{Cwd: cwd, Home: home, FS: hostfs.FS{}})
 //
+// [LoadMappings] reads what a configuration names besides itself: the mappings in
+// its folders. Secrets stay where they are; a [Secret] only says where.
+//
 // What is wrong in a file is an [*Error] with its place and a hint, all of them
 // at once, and nothing of the file is loaded. [Schema] lists what may be written,
 // and what a later version will serve: those sections are refused by name, so
@@ -21,6 +24,13 @@
 //
 // The place of a syntax error is its line; the YAML library does not tell the
 // column. An unknown anchor is placed at the first text that looks like it.
+//
+// Whether a folder, a program or a secret is really there shows when it is used:
+// [Parse] looks at nothing but the file. A mapping that does not stand in one of
+// the folders of mappings: is found out by [LoadMappings], and a tool that no
+// server has by whoever runs the tests.
+//
+// [Live] watches capgate.yml alone, not the mappings.
 //
 // Requirements in tests: are read for their form only. What they mean depends on
 // the root of the agent they are asked about, so that whoever runs the tests

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capgate/config"
+	"capgate/wire"
 )
 
 // Everything that YAML offers beyond maps, lists and text is refused, with its
@@ -27,8 +29,8 @@ func TestYAML(t *testing.T) {
 		{"a comment", "# nothing\n", []string{empty}},
 		{"a mark", "---\n", []string{empty}},
 		{"null", "~\n", []string{empty}},
-		{"a list", "- agents\n", []string{"capgate.yml:1:1: capgate.yml takes a map, not a list | write agents, sandbox, state, tests"}},
-		{"text", "agents\n", []string{"capgate.yml:1:1: capgate.yml takes a map, not text | write agents, sandbox, state, tests"}},
+		{"a list", "- agents\n", []string{"capgate.yml:1:1: capgate.yml takes a map, not a list | write " + served}},
+		{"text", "agents\n", []string{"capgate.yml:1:1: capgate.yml takes a map, not text | write " + served}},
 
 		{"byte order mark", "\uFEFFagents: ./a\n", []string{"capgate.yml:1:1: there is a byte order mark | save the file as UTF-8 without one"}},
 		{"byte order mark inside", "agents: ./a\uFEFF\n", []string{"capgate.yml:1:12: there is a byte order mark | save the file as UTF-8 without one"}},
@@ -61,7 +63,7 @@ func TestYAML(t *testing.T) {
 		}},
 		{"merge key", "<<: {agents: ./a}\n", []string{"capgate.yml:1:1: << is a merge key" + alias}},
 		{"merge key further in", "sandbox: {<<: {root: ./a}}\n", []string{"capgate.yml:1:11: << is a merge key" + alias}},
-		{"quoted merge key", "\"<<\": {agents: ./a}\n", []string{`capgate.yml:1:1: "<<" is no key of capgate.yml | what can be written here is agents, sandbox, state, tests`}},
+		{"quoted merge key", "\"<<\": {agents: ./a}\n", []string{`capgate.yml:1:1: "<<" is no key of capgate.yml | what can be written here is ` + served}},
 		{"tag", "agents: !!str ./a\n", []string{`capgate.yml:1:9: "!!str" is a tag | remove it`}},
 		{"tag with an escape", "agents: !x%1b ./a\n", []string{`capgate.yml:1:9: "!x\x1b" is a tag | remove it`}},
 		{"duplicate key", "agents: ./a\nstate: ./s\nagents: ./b\n", []string{`capgate.yml:3:1: "agents" stands twice | it already stands in line 1`}},
@@ -73,8 +75,8 @@ func TestYAML(t *testing.T) {
 		{"null as a key", "~: x\n", []string{"capgate.yml:1:1: a key must be text, not nothing | quote it"}},
 		{"escape in quotes", `state: "./a\u202eb"` + "\n", []string{"capgate.yml:1:8: a value holds a line break or a control character | write it in one line, without escapes"}},
 		{"block text", "state: |\n  ./a\n", []string{"capgate.yml:1:8: a value holds a line break or a control character | write it in one line, without escapes"}},
-		{"depth", "limits: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", []string{
-			"capgate.yml:1:1: limits: not in this version | remove it; what can be written here is agents, sandbox, state, tests",
+		{"depth", "skills: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", []string{
+			"capgate.yml:1:1: skills: not in this version | remove it; what can be written here is " + served,
 			"capgate.yml:1:40: this is nested deeper than 32 levels",
 		}},
 
@@ -153,6 +155,13 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	for _, name := range []string{"testdata/gateway.yml", "testdata/mistakes.yml"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, findings, err := config.Parse(file, data, view())
 		if (c == nil) == (err == nil) {
@@ -169,8 +178,43 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("Parse(%q) places an error in line %d", data, e.Pos.Line)
 			}
 		}
-		if c != nil && (c.File == "" || c.State == "") {
-			t.Fatalf("Parse(%q) = %+v", data, c)
+		if c != nil {
+			whole(t, c)
 		}
 	})
+}
+
+// whole checks what must be so of every configuration that is accepted.
+func whole(t *testing.T, c *config.Config) {
+	t.Helper()
+	if c.File == "" || c.State == "" || c.Guardrail.Log == "" || c.Guardrail.Fsync == "" || c.Hash == [32]byte{} {
+		t.Fatalf("something is missing: %+v", c)
+	}
+	if l := c.Limits; min(l.Call, l.Start) <= 0 || min(l.Body, l.Answer, l.CallsPerMinute, l.UpstreamProcesses, l.Sessions) <= 0 {
+		t.Fatalf("a limit does not limit: %+v", l)
+	}
+	if l := c.Listen; (l.Address == "") == (l.Socket == "") || (l.Cert == "") != (l.Key == "") {
+		t.Fatalf("nobody can listen there: %+v", l)
+	}
+	for _, u := range c.Upstreams {
+		wholeUpstream(t, u)
+	}
+	for _, test := range c.Tests {
+		if _, err := wire.Parse(test.Args); (test.Tool != "") != (err == nil) {
+			t.Fatalf("the arguments of %q are %q", test.Tool, test.Args)
+		}
+	}
+}
+
+func wholeUpstream(t *testing.T, u config.Upstream) {
+	t.Helper()
+	kinds := map[bool]int{len(u.Command) > 0: 1}
+	kinds[u.URL != ""]++
+	kinds[u.Builtin != ""]++
+	if kinds[true] != 1 {
+		t.Fatalf("nobody can tell what the upstream is: %+v", u)
+	}
+	if u.Pins == "" || u.MayAsk == nil || min(u.Call, u.Start) <= 0 || u.Answer <= 0 || u.Declared && u.Unmediated {
+		t.Fatalf("the upstream is not whole: %+v", u)
+	}
 }

@@ -85,7 +85,7 @@ func (f *faults) add(pos capability.Pos, hint, format string, a ...any) {
 // err returns everything that was noted, nil if nothing was.
 func (f *faults) err() error {
 	slices.SortStableFunc(f.list, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
 	})
 	list := make([]error, 0, len(f.list)+1)
 	for _, e := range f.list {

@@ -51,6 +51,9 @@ func TestExample(t *testing.T) {
 		t.Error("the example tests nothing")
 	}
 	for _, test := range c.Tests {
+		if test.Tool != "" {
+			continue // what a call needs is not in the records; capgate check asks the gate
+		}
 		effect, code := ask(t, roster, test, v)
 		if !test.Met(effect, code) {
 			t.Errorf("%v: %s: %s is %v %s, want %s", test.Pos, test.Agent, test.Text(), effect, code, test.Want())

@@ -8,7 +8,10 @@ import (
 	"capgate/capability"
 )
 
-const aFolder = "a folder"
+const (
+	aFolder = "a folder"
+	auto    = "auto" // what capgate is to find out
+)
 
 // agents reads agents:, one folder or a list of them.
 func (r *reader) agents(n *yaml.Node, c *Config) {
@@ -19,21 +22,31 @@ func (r *reader) agents(n *yaml.Node, c *Config) {
 		}
 		return
 	}
+	c.Agents = r.folders(n, "agents")
+}
+
+// mappings reads mappings:.
+func (r *reader) mappings(n *yaml.Node, c *Config) { c.Mappings = r.folders(n, "mappings") }
+
+// folders reads a list of folders, each once, whichever way it is reached.
+func (r *reader) folders(n *yaml.Node, what string) []string {
+	var list []string
 	seen := map[string]bool{}
-	if len(n.Content) == 0 {
-		r.at(n, "write agents: ./agents", "agents names no folder")
-	}
-	for _, entry := range n.Content {
-		dir, ok := r.folder(entry, "agents", aFolder)
+	r.each(n, what, "a list of folders", func(entry *yaml.Node) {
+		dir, ok := r.folder(entry, what, aFolder)
 		switch {
 		case !ok: // already said
 		case seen[dir.Real]:
 			r.at(entry, "remove one of them", "the folder %q stands twice", clip(entry.Value))
 		default:
 			seen[dir.Real] = true
-			c.Agents = append(c.Agents, dir.Dir)
+			list = append(list, dir.Dir)
 		}
+	})
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		r.at(n, "write "+what+": [./"+what+"]", "%s names no folder", what)
 	}
+	return list
 }
 
 // sandbox reads sandbox:, a folder or a map with one.
@@ -54,7 +67,6 @@ func (r *reader) sandboxRoot(n *yaml.Node, into *capability.Root) {
 // backend takes the one backend that chooses itself. To name one and get another
 // would be a promise broken in silence.
 func (r *reader) backend(n *yaml.Node, _ *capability.Root) {
-	const auto = "auto"
 	if text, ok := r.text(n, "sandbox.backend", auto); ok && text != auto {
 		hint := "remove it, or write backend: auto"
 		if capability.Closest(text, []string{auto}) != "" {

@@ -21,7 +21,7 @@ func TestWrongFolders(t *testing.T) {
 		{"agents:", "1:8: agents takes a folder or a list of folders, and nothing is written"},
 		{"agents: ''", "1:9: agents takes a folder or a list of folders, not an empty text"},
 		{"agents: {a: b}", "1:9: agents takes a folder or a list of folders, not a map"},
-		{"agents: []", "1:9: agents names no folder | write agents: ./agents"},
+		{"agents: []", "1:9: agents names no folder | write agents: [./agents]"},
 		{"agents: [./a, 5]", "1:15: agents takes a folder, not a number" + quote},
 		{"agents: [[./a]]", "1:10: agents takes a folder, not a list"},
 		{"agents: [./a, a/]", `1:15: the folder "a/" stands twice | remove one of them`},

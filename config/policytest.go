@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,8 +16,10 @@ import (
 // root of the agent that it asks.
 type Test struct {
 	Agent       string            // as written; see [capability.AgentID]
-	Requirement string            // for [capability.ParseRequirement], "" when Covers is set
+	Requirement string            // for [capability.ParseRequirement], "" when another of these is set
 	Covers      *capability.Spec  // a grant that is compared with all that the agent holds
+	Tool        string            // a tool that is called, by its name among capabilities: upstream.tool
+	Args        []byte            // the arguments of Tool, a JSON object
 	Effect      capability.Effect // what must come of it
 	Code        capability.Code   // what a denial must say, "" for anything
 	Pos         capability.Pos
@@ -23,8 +27,11 @@ type Test struct {
 
 // Text writes what the test asks for.
 func (t Test) Text() string {
-	if t.Covers != nil {
+	switch {
+	case t.Covers != nil:
 		return "covers " + t.Covers.String()
+	case t.Tool != "":
+		return t.Tool + " " + string(t.Args)
 	}
 	return t.Requirement
 }
@@ -103,11 +110,25 @@ func (r *reader) test(n *yaml.Node, effect capability.Effect) Test {
 		return t
 	}
 	ok := fill(r, n, "an entry", entryKeys(), &t)
-	switch grant := value(n, "covers"); {
-	case grant != nil && value(n, "requirement") != nil:
-		r.at(grant, "make them two entries", "an entry is a requirement or a grant, not both")
-	case ok && lacks(n, "requirement", "covers"):
-		r.at(n, "add requirement: or covers:", "the entry names neither a requirement nor a grant")
+	var asks []*yaml.Node
+	for _, name := range []string{"requirement", "covers", "tool"} {
+		if what := value(n, name); what != nil {
+			asks = append(asks, what)
+		}
+	}
+	args := value(n, "args")
+	switch {
+	case len(asks) > 1:
+		last := slices.MaxFunc(asks, func(a, b *yaml.Node) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		r.at(last, "make them two entries", "an entry is a requirement, a grant or a tool call, not two of them")
+	case ok && len(asks) == 0:
+		r.at(n, "add requirement:, covers: or tool:", "the entry names neither a requirement nor a grant nor a tool")
+	case args != nil && ok && t.Tool == "":
+		r.at(args, "add tool:", "there are arguments, and no tool that takes them")
+	case args == nil && t.Tool != "":
+		t.Args = []byte("{}")
 	}
 	return t
 }

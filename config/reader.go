@@ -16,7 +16,12 @@ type reader struct {
 	dir      string // the folder of the file, which relative paths hang from
 	view     capability.View
 	findings []capability.Finding
+	root     *yaml.Node        // of the document
+	later    []func(c *Config) // what can only be looked at when every section is read
 }
+
+// wrote reports whether a section stands in the file, be it right or wrong.
+func (r *reader) wrote(section string) bool { return value(r.root, section) != nil }
 
 // fill reads a map by its table. What the table does not know, or knows and this
 // version does not serve, is a fault; ok is false if there was one, so that the
@@ -96,26 +101,6 @@ func names[T any](keys []key[T]) string {
 	return strings.Join(list, ", ")
 }
 
-// text reads a value that must be text. What says which value it is, takes what
-// belongs there.
-func (r *reader) text(n *yaml.Node, what, takes string) (string, bool) {
-	switch {
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Value != "":
-		return n.Value, true
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!str":
-		r.at(n, "", "%s takes %s, not an empty text", what, takes)
-	case n.Value == "~":
-		r.at(n, `write "~" in quotes for the home folder`, "%s takes %s, and ~ alone is YAML for nothing", what, takes)
-	case n.Tag == "!!null":
-		r.at(n, "", "%s takes %s, and nothing is written", what, takes)
-	case n.Kind == yaml.ScalarNode:
-		r.at(n, "quote it if it is meant as text", "%s takes %s, not %s", what, takes, describe(n))
-	default:
-		r.at(n, "", "%s takes %s, not %s", what, takes, describe(n))
-	}
-	return "", false
-}
-
 // each visits the entries of a list.
 func (r *reader) each(n *yaml.Node, what, takes string, visit func(n *yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
@@ -124,5 +109,16 @@ func (r *reader) each(n *yaml.Node, what, takes string, visit func(n *yaml.Node)
 	}
 	for _, entry := range n.Content {
 		visit(entry)
+	}
+}
+
+// entries visits the members of a map whose keys are names.
+func (r *reader) entries(n *yaml.Node, what, takes string, visit func(name, n *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		r.at(n, "write each name with a colon, and what belongs to it behind", "%s takes %s, not %s", what, takes, describe(n))
+		return
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		visit(n.Content[i], n.Content[i+1])
 	}
 }

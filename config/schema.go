@@ -40,9 +40,10 @@ func (k key[T]) line(above string) Key {
 
 // lines returns a table as the schema shows it below another key.
 func lines[T any](above string, keys []key[T]) []Key {
-	list := make([]Key, len(keys))
-	for i, k := range keys {
-		list[i] = k.line(above)
+	var list []Key
+	for _, k := range keys {
+		list = append(list, k.line(above))
+		list = append(list, k.under...)
 	}
 	return list
 }
@@ -50,7 +51,10 @@ func lines[T any](above string, keys []key[T]) []Key {
 // sections is the table of the file itself.
 func sections() []key[Config] {
 	return []key[Config]{
-		{name: "listen", takes: "an address", help: "where agents connect over HTTP"},
+		{
+			name: "listen", takes: "an address or a map", read: (*reader).listen, under: lines("listen.", listenKeys()),
+			help: "where agents connect over HTTP, " + defaultAddress + " unless written",
+		},
 		{
 			name: "agents", takes: "a folder or a list of folders", read: (*reader).agents,
 			help: "where the agent records are; an agent without a record may do nothing",
@@ -64,12 +68,24 @@ func sections() []key[Config] {
 			name: "state", takes: "a folder", read: (*reader).state,
 			help: "what capgate keeps between runs, ./" + defaultState + " unless written",
 		},
-		{name: "upstreams", takes: "a map of servers", help: "the MCP servers behind the gateway"},
-		{name: "mappings", takes: "a list of folders", help: "what the arguments of tools mean"},
-		{name: "secrets", takes: "a map of secrets", help: "where the values behind secret handles come from"},
+		{
+			name: "upstreams", takes: "a map of servers", read: (*reader).upstreams, under: lines("upstreams.*.", upstreamKeys()),
+			help: "the MCP servers behind the gateway",
+		},
+		{name: "mappings", takes: "a list of folders", read: (*reader).mappings, help: "where your own mappings are: what the arguments of tools mean"},
+		{
+			name: "secrets", takes: "a map of secrets", read: (*reader).secrets, under: lines("secrets.*.", secretKeys()),
+			help: "where the values behind secret handles come from",
+		},
 		{name: "providers", takes: "a map of providers", help: "LLM providers whose own tools are narrowed"},
-		{name: "limits", takes: "a map of limits", help: "how long, how large and how often"},
-		{name: "guardrail", takes: "a map", help: "where decisions are recorded"},
+		{
+			name: "limits", takes: "a map of limits", read: (*reader).limits, under: lines("limits.", limitKeys()),
+			help: "how long, how large and how often",
+		},
+		{
+			name: "guardrail", takes: "a map", read: (*reader).guardrail, under: lines("guardrail.", guardrailKeys()),
+			help: "where decisions are recorded",
+		},
 		{
 			name: "tests", takes: "a list of policy tests", read: (*reader).tests, under: testLines(),
 			help: "what must be allowed and what must be denied",
@@ -106,8 +122,8 @@ func entryKeys() []key[Test] {
 			help: "a grant that is, or is not, inside all that the agent holds: net.get{hosts=[github.com]}",
 		},
 		{name: "code", takes: "a code", read: (*reader).code, help: "under deny: only: the code of the denial, such as scope_violation"},
-		{name: "tool", takes: "a tool's name", help: "a whole tool call"},
-		{name: "args", takes: "a map of arguments", help: "the arguments of the tool call"},
+		{name: "tool", takes: "a tool's name", read: (*reader).toolName, help: "a whole tool call: files.read_file"},
+		{name: "args", takes: "a map of arguments", read: (*reader).args, help: "the arguments of the tool call, none unless written"},
 		{name: "skill", takes: "a skill's name", help: "a skill that is, or is not, shown"},
 	}
 }

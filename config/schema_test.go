@@ -29,7 +29,10 @@ func TestSchema(t *testing.T) {
 	if !slices.Equal(sections, want) {
 		t.Errorf("the sections are %v, want %v", sections, want)
 	}
-	for _, name := range []string{"sandbox.root", "sandbox.backend", "tests[].agent", "tests[].allow[].covers", "tests[].allow[].tool"} {
+	for _, name := range []string{
+		"sandbox.root", "sandbox.backend", "tests[].agent", "tests[].allow[].covers", "tests[].allow[].tool",
+		"listen.tls.key", "upstreams.*.url", "upstreams.*.limits.call", "upstreams.*.tools.*.pins", "secrets.*.env",
+	} {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is missing from the schema", name)
 		}
@@ -43,7 +46,7 @@ func TestEverySection(t *testing.T) {
 			continue
 		}
 		got := wrong(t, k.Name+": 5\n", view())
-		refused := "capgate.yml:1:1: " + k.Name + ": not in this version | remove it; what can be written here is agents, sandbox, state, tests"
+		refused := "capgate.yml:1:1: " + k.Name + ": not in this version | remove it; what can be written here is " + served
 		switch {
 		case len(got) != 1:
 			t.Errorf("%s: 5 says %q", k.Name, got)
@@ -54,7 +57,7 @@ func TestEverySection(t *testing.T) {
 }
 
 func TestUnknownSections(t *testing.T) {
-	const keys = "what can be written here is agents, sandbox, state, tests"
+	const keys = "what can be written here is " + served
 	for name, hint := range map[string]string{
 		"agnets": "did you mean agents?", "Agents": "did you mean agents?", "sandbok": "did you mean sandbox?",
 		"upstream": "did you mean upstreams?", "zzz": keys, "READ.me": keys,
