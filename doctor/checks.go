@@ -26,6 +26,9 @@ func Checks() []Check {
 		{"symlink", capability.Warning, "links in the folders of records, which are not followed", "put the record itself into the folder", loaded("symlink")},
 		{"no_agents", capability.Warning, "a configuration without agents", "write agents: ./agents", loaded("no_agents")},
 		{"wide_sandbox", capability.Warning, "a sandbox root that is the whole file system", "name the folder that agents work in", loaded("wide_sandbox")},
+		{"undeclared", capability.Warning, "upstreams that declare nothing", "write declares: with what the upstream may touch, or unmediated: true", loaded("undeclared")},
+		{"clear_secret", capability.Warning, "credentials in clear in the configuration", "write {{secret:name}}, and say under secrets: where it comes from", loaded("clear_secret")},
+		{"additional_arguments", capability.Warning, "mapped tools that pass on arguments without a role", "give the arguments roles", loaded("additional_arguments")},
 		{"clamped", capability.Warning, "roots that were narrowed at load", "write the root that is meant", loaded("clamped")},
 		{"exceeds_parent", capability.Warning, "grants that an agent above does not allow", "grant it to the agent above as well, or remove it here", loaded("exceeds_parent")},
 		{"missing_parent", capability.Error, "agents that hang from one that is not there", "name an agent that exists; until then nothing is allowed", loaded("missing_parent")},
@@ -37,6 +40,10 @@ func Checks() []Check {
 		{"whole_disk", capability.Error, "grants on the whole file system", "name the folder: in: ~/project", grants(wholeDisk)},
 		{"everything", capability.Error, "Rye's permission for everything", "name what is needed", grants(everything)},
 		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
+		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
+		{"unpinned", capability.Warning, "upstreams whose tools may change unseen", "write pins: tofu, or pins: require", upstreams(unpinned)},
+		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
+		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}
 }
@@ -117,6 +124,38 @@ func localName(_ Subject, g *capability.Grant) string {
 		}
 	}
 	return ""
+}
+
+// unconfined finds programs that the OS does not hold: there is no sandbox yet.
+func unconfined(u Upstream) string {
+	if !u.Program {
+		return ""
+	}
+	return "runs unconfined: it may do whatever the user of the gateway may"
+}
+
+func unpinned(u Upstream) string {
+	switch {
+	case u.Unpinned:
+		return "has pins: off: its tools may change between a look and a call"
+	case len(u.Tools) > 0:
+		return "has pins: off for " + strings.Join(u.Tools, ", ") + ", which may change between a look and a call"
+	}
+	return ""
+}
+
+func unmapped(u Upstream) string {
+	if u.Mapped {
+		return ""
+	}
+	return "has no mapping: each of its tools needs tool.invoke, and no argument is looked at but by that grant"
+}
+
+func lossyLog(s Subject) []capability.Finding {
+	if !s.Lossy {
+		return nil
+	}
+	return []capability.Finding{{Pos: s.Guardrail, Text: "guardrail.on_error is continue: a call that cannot be recorded is forwarded all the same"}}
 }
 
 // backend says whether programs can be confined here.

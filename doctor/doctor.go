@@ -9,11 +9,24 @@ import (
 
 // Subject is what is examined: a loaded configuration, and this machine.
 type Subject struct {
-	Findings []capability.Finding // what load said
-	Agents   []Agent
-	Own      []capability.Root         // the gateway's own files: configuration, records, state
-	OS       string                    // runtime.GOOS
-	Has      func(program string) bool // whether a program is installed
+	Findings  []capability.Finding // what load said
+	Agents    []Agent
+	Upstreams []Upstream
+	Own       []capability.Root         // the gateway's own files: configuration, records, state
+	Guardrail capability.Pos            // where what is said here stands
+	Lossy     bool                      // what cannot be recorded is forwarded all the same
+	OS        string                    // runtime.GOOS
+	Has       func(program string) bool // whether a program is installed
+}
+
+// Upstream is one server behind the gateway that is not part of it.
+type Upstream struct {
+	Name     string
+	Pos      capability.Pos
+	Program  bool     // it is started here
+	Mapped   bool     // a mapping says what its arguments mean
+	Unpinned bool     // its tools may change unseen
+	Tools    []string // single tools that may
 }
 
 // Agent is one agent with a sound record.
@@ -64,6 +77,19 @@ func loaded(code string) func(Subject) []capability.Finding {
 		for _, f := range s.Findings {
 			if f.Code == code {
 				found = append(found, f)
+			}
+		}
+		return found
+	}
+}
+
+// upstreams finds servers about which judge has something to say.
+func upstreams(judge func(Upstream) string) func(Subject) []capability.Finding {
+	return func(s Subject) []capability.Finding {
+		var found []capability.Finding
+		for _, u := range s.Upstreams {
+			if text := judge(u); text != "" {
+				found = append(found, capability.Finding{Pos: u.Pos, Text: "the upstream " + u.Name + " " + text})
 			}
 		}
 		return found

@@ -79,6 +79,47 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// TestUpstreams: what is said of a server is said of that server, and of no other.
+func TestUpstreams(t *testing.T) {
+	sound := doctor.Upstream{Name: "files", Pos: capability.Pos{File: "capgate.yml", Line: 7}, Mapped: true}
+	for _, c := range []struct {
+		change func(*doctor.Upstream)
+		want   string
+	}{
+		{func(*doctor.Upstream) {}, ""},
+		{func(u *doctor.Upstream) { u.Program = true }, "warning unconfined the upstream files runs unconfined"},
+		{func(u *doctor.Upstream) { u.Mapped = false }, "note unmapped the upstream files has no mapping"},
+		{func(u *doctor.Upstream) { u.Unpinned = true }, "warning unpinned the upstream files has pins: off: its tools"},
+		{func(u *doctor.Upstream) { u.Tools = []string{"read", "list"} }, "warning unpinned the upstream files has pins: off for read, list,"},
+	} {
+		u := sound
+		c.change(&u)
+		s := subject(t)
+		s.Upstreams = []doctor.Upstream{{Name: "web", Mapped: true}, u}
+		got := ""
+		for _, f := range doctor.Examine(s) {
+			got += f.Severity.String() + " " + f.Code + " " + f.Text
+			if f.Pos != u.Pos || f.Hint == "" {
+				t.Errorf("%+v: place or hint", f)
+			}
+		}
+		if (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestLossyLog(t *testing.T) {
+	s := subject(t)
+	if found := doctor.Examine(s); len(found) > 0 {
+		t.Errorf("a log that denies: %v", found)
+	}
+	s.Lossy = true
+	if found := doctor.Examine(s); len(found) != 1 || found[0].Code != "lossy_log" || found[0].Severity != capability.Warning {
+		t.Errorf("a log that goes on: %v", found)
+	}
+}
+
 // TestBackend is what R-EGG-20 asks for.
 func TestBackend(t *testing.T) {
 	for _, c := range []struct {
@@ -118,7 +159,7 @@ func TestLoadCodes(t *testing.T) {
 	for _, code := range []string{
 		"unknown_verb", "unknown_key", "wrong_type", "invalid_value", "empty_scope", "bare_grant", "no_root", "outside_root",
 		"interpreter", "option", "clamped", "exceeds_parent", "missing_parent", "symlink", "shorthand_withheld", "no_agents",
-		"wide_sandbox", "invalid_config", "invalid_grant",
+		"wide_sandbox", "invalid_config", "invalid_grant", "undeclared", "clear_secret", "additional_arguments",
 	} {
 		s := subject(t)
 		s.Findings = []capability.Finding{{Code: code, Severity: capability.Warning, Text: "something"}}

@@ -5,6 +5,7 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
+	"capgate/mapping"
 )
 
 // Gate decides for the agents of one roster. It is immutable: a reload makes a
@@ -23,6 +24,19 @@ type Verdict struct {
 	// one when all are allowed. Without any requirement it denies.
 	Decision capability.Decision
 
+	// Needs is everything that the call needs, as far as it could be read.
+	Needs []mapping.Need
+
+	// Argument is the argument that the decision is about, "" for none.
+	Argument string
+
+	// Verb is what the agent does not hold at all, when that was decided before
+	// the arguments were looked at.
+	Verb capability.Verb
+
+	// Refused says what is wrong with arguments that cannot be decided on.
+	Refused *mapping.Refused
+
 	// Approve names what somebody has to say yes to first: a verb, or "".
 	Approve string
 
@@ -38,19 +52,11 @@ func (g *Gate) Require(agent string, needs ...*capability.Requirement) Verdict {
 	if denied != nil {
 		return *denied
 	}
-	var last capability.Decision
-	for _, need := range needs {
-		if last = decide(line, need); !last.Allowed() {
-			return Verdict{Decision: last, Why: last.Link()}
-		}
-		if g.Fence.Touches(need) {
-			return Verdict{
-				Decision: capability.Denial(capability.ScopeViolation, need),
-				Why:      fenced,
-			}
-		}
+	bare := make([]mapping.Need, len(needs))
+	for i, need := range needs {
+		bare[i].Requirement = need
 	}
-	return approval(line, last, needs)
+	return g.all(line, "", bare)
 }
 
 // decide asks the chain, and for the name of a tool every ceiling as well: to
@@ -129,24 +135,27 @@ func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Li
 	return line, nil
 }
 
-// approval turns an allowed call into one that waits for approval, where the
-// record of the agent or of one above it says so.
-func approval(line agents.Lineage, d capability.Decision, needs []*capability.Requirement) Verdict {
-	for _, name := range line.Approve {
-		for _, need := range needs {
-			if matches(name, need) {
-				return Verdict{Decision: capability.Denial(capability.RequiresApproval, need), Approve: name}
+// approver returns the entry of approve:, in the record of the agent or of one
+// above it, that a call waits for, and the requirement it is about.
+func approver(line agents.Lineage, tool string, needs []mapping.Need) (entry string, need *capability.Requirement) {
+	for _, entry := range line.Approve {
+		for i := range needs {
+			if matches(entry, tool, needs[i].Requirement) {
+				return entry, needs[i].Requirement
 			}
 		}
 	}
-	return Verdict{Decision: d}
+	return "", nil
 }
 
 // matches reports whether an entry of approve: means a requirement: its verb, a
 // whole resource as "fs.*", or the name of the tool that is called.
-func matches(name string, need *capability.Requirement) bool {
-	resource, all := strings.CutSuffix(name, ".*")
-	v := need.Verb()
-	return name == "*" || name == string(v) || all && resource == v.Resource() ||
-		v == "tool.invoke" && (name == need.Object() || all && strings.HasPrefix(need.Object(), resource+"."))
+func matches(entry, tool string, need *capability.Requirement) bool {
+	resource, all := strings.CutSuffix(entry, ".*")
+	if v := need.Verb(); entry == "*" || entry == string(v) || all && resource == v.Resource() {
+		return true
+	} else if v == invoke {
+		tool = need.Object()
+	}
+	return tool != "" && (entry == tool || all && strings.HasPrefix(tool, resource+"."))
 }

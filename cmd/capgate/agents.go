@@ -17,7 +17,7 @@ func (a *app) agents() *cobra.Command {
 		Args:  cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.agentsList(), a.agentsTree(), a.agentsCapabilities(), a.agentsGrant(), a.agentsRevoke(), a.agentsCreate())
+	cmd.AddCommand(a.agentsList(), a.agentsTree(), a.agentsCapabilities(), a.agentsGrant(), a.agentsRevoke(), a.agentsCreate(), a.agentsToken())
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"capgate/capability"
 	"capgate/config"
+	"capgate/wire"
 )
 
 // report is what check found.
@@ -86,6 +87,9 @@ func (w *world) ask(t config.Test) (capability.Effect, capability.Code, error) {
 	if t.Covers != nil {
 		return w.askCovers(t)
 	}
+	if t.Tool != "" {
+		return w.askCall(t)
+	}
 	ag, err := w.agent(t.Agent)
 	if err != nil {
 		return capability.Deny, "", err
@@ -111,6 +115,25 @@ func (w *world) askCovers(t config.Test) (capability.Effect, capability.Code, er
 	}
 	_, v := w.gate.Covers(ag.ID, set)
 	return v.Decision.Effect, v.Decision.Code, nil
+}
+
+// askCall answers whether a whole call would be forwarded. Whether the server has
+// the tool is not asked: nothing is started for a test.
+func (w *world) askCall(t config.Test) (capability.Effect, capability.Code, error) {
+	ag, err := w.agent(t.Agent)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	tool, _, _ := w.toolNamed(t.Tool)
+	if tool == nil {
+		return capability.Deny, capability.UnknownTool, nil
+	}
+	args, err := wire.Parse(t.Args)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	d := w.gate.Call(ag.ID, tool, args.Root()).Decision
+	return d.Effect, d.Code, nil
 }
 
 func malformed(err error) (string, bool) {

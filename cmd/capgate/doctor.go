@@ -1,12 +1,15 @@
 package main
 
 import (
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"capgate/capability"
+	"capgate/config"
 	"capgate/doctor"
 )
 
@@ -39,7 +42,7 @@ func (a *app) doctor() *cobra.Command {
 
 func (w *world) subject() doctor.Subject {
 	s := doctor.Subject{
-		Findings: w.findings, Own: w.own, OS: runtime.GOOS,
+		Findings: w.findings, Own: w.own, OS: runtime.GOOS, Lossy: w.cfg.Guardrail.Continue, Guardrail: capability.Pos{File: w.cfg.File},
 		Has: func(program string) bool {
 			_, err := exec.LookPath(program)
 			return err == nil
@@ -48,6 +51,21 @@ func (w *world) subject() doctor.Subject {
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
 			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set})
+		}
+	}
+	for i := range w.cfg.Upstreams {
+		if u := &w.cfg.Upstreams[i]; u.Builtin == "" { // those are part of this program
+			s.Upstreams = append(s.Upstreams, serverOf(u))
+		}
+	}
+	return s
+}
+
+func serverOf(u *config.Upstream) doctor.Upstream {
+	s := doctor.Upstream{Name: u.Name, Pos: u.Pos, Program: u.Command != nil, Mapped: u.Mapping != "", Unpinned: u.Pins == "off"}
+	for _, name := range slices.Sorted(maps.Keys(u.Tools)) {
+		if u.Tools[name].Pins == "off" && !s.Unpinned {
+			s.Tools = append(s.Tools, name)
 		}
 	}
 	return s

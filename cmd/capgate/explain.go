@@ -14,17 +14,21 @@ import (
 // explanation is the answer to "may this agent do that, and why".
 type explanation struct {
 	Agent    string   `json:"agent"`
+	Tool     string   `json:"tool,omitempty"` // of a call, by its name among capabilities
 	Decision string   `json:"decision"`
 	Code     string   `json:"code,omitempty"`
-	Need     string   `json:"need"`
-	Grant    string   `json:"grant,omitempty"`   // what allowed it
-	Source   string   `json:"source,omitempty"`  // where that stands
-	Why      string   `json:"why,omitempty"`     // what the agent is not told
-	Nearest  string   `json:"nearest,omitempty"` // what comes closest
+	Argument string   `json:"argument,omitempty"` // of a call: the one that gave offence
+	Need     string   `json:"need"`               // the one that decided
+	Needs    []asked  `json:"needs,omitempty"`    // all that a call needs
+	Grant    string   `json:"grant,omitempty"`    // what allowed it
+	Source   string   `json:"source,omitempty"`   // where that stands
+	Why      string   `json:"why,omitempty"`      // what the agent is not told
+	Nearest  string   `json:"nearest,omitempty"`  // what comes closest
 	NearAt   string   `json:"nearest_source,omitempty"`
 	Held     []string `json:"held,omitempty"`
 	Allow    []edit   `json:"to_allow,omitempty"` // the smallest edits that would allow it, all of them needed
 	Blocked  string   `json:"blocked,omitempty"`  // why no edit of records would
+	Note     string   `json:"note,omitempty"`
 }
 
 // edit is one change of a record.
@@ -40,41 +44,57 @@ func (e edit) command() string {
 }
 
 func (a *app) explain() *cobra.Command {
-	var agent, requirement string
+	var q question
 	cmd := &cobra.Command{
-		Use:     "explain --agent AGENT --requirement REQUIREMENT",
-		Short:   "Say whether an agent may do something, why, and what would change it",
-		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if agent == "" || requirement == "" {
-				return usage(fmt.Errorf("explain needs --agent and --requirement"), "capgate explain --help shows an example")
+		Use:   "explain --agent AGENT (--requirement REQUIREMENT | --tool TOOL [--args JSON])",
+		Short: "Say whether an agent may do something, why, and what would change it",
+		Long: "explain asks the gate what it asks at a call. With --tool it decides a whole call:\n" +
+			"what the arguments mean is what the mapping of the upstream says. No server is\n" +
+			"started, so that it cannot know which tools a server has, or whether their\n" +
+			"definitions wait for approval.",
+		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'\n" +
+			"  capgate explain --agent scout --tool files.read --args '{\"path\": \"notes/todo.md\"}'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.agent == "" || (q.requirement == "") == (q.tool == "") || q.tool == "" && cmd.Flags().Changed("args") {
+				return usage(fmt.Errorf("explain needs --agent and --requirement, or --agent, --tool and --args"), "capgate explain --help shows an example")
 			}
-			w, err := a.load()
-			if err != nil {
-				return err
-			}
-			ag, err := w.agent(agent)
-			if err != nil {
-				return err
-			}
-			x, err := w.explain(ag, requirement)
-			if err != nil {
-				return err
-			}
-			if x.Decision != capability.Allow.String() {
-				a.code = exitRed
-			}
-			if a.ui.json {
-				return a.ui.emit(x)
-			}
-			a.printExplanation(x)
-			return nil
+			return a.answer(q)
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "the agent's `id`")
-	cmd.Flags().StringVar(&requirement, "requirement", "", "a verb and the thing it touches, such as fs.read{path=notes/todo.md}")
+	cmd.Flags().StringVar(&q.agent, "agent", "", "the agent's `id`")
+	cmd.Flags().StringVar(&q.requirement, "requirement", "", "a verb and the thing it touches, such as fs.read{path=notes/todo.md}")
+	cmd.Flags().StringVar(&q.tool, "tool", "", "the `name` of a tool, as grants have it or as the agent sees it: files.read, files__read")
+	cmd.Flags().StringVar(&q.args, "args", "{}", "the arguments of the call, a `JSON` object")
 	return cmd
+}
+
+// question is what explain is asked.
+type question struct{ agent, requirement, tool, args string }
+
+func (a *app) answer(q question) error {
+	w, err := a.load()
+	if err != nil {
+		return err
+	}
+	ag, err := w.agent(q.agent)
+	if err != nil {
+		return err
+	}
+	var x explanation
+	if q.tool != "" {
+		x = w.explainCall(ag, q.tool, q.args)
+	} else if x, err = w.explain(ag, q.requirement); err != nil {
+		return err
+	}
+	if x.Decision != capability.Allow.String() {
+		a.code = exitRed
+	}
+	if a.ui.json {
+		return a.ui.emit(x)
+	}
+	a.printExplanation(x)
+	return nil
 }
 
 func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
@@ -178,21 +198,30 @@ func (a *app) printExplanation(x explanation) {
 	if len(held) > 1 || len(held) == 1 && held[0] == x.Nearest {
 		held = nil // the nearest says it
 	}
-	row := func(name, text, at string) {
-		if text != "" {
-			u.printf("  %s\n", strings.TrimRight(fmt.Sprintf("%-8s %s  %s", name, plain(text), u.paint(faint, at)), " "))
-		}
-	}
-	row("agent", x.Agent, "")
-	row("needs", x.Need, "")
-	row("grant", x.Grant, u.short(x.Source))
-	row("because", u.short(x.Why), "")
-	row("nearest", x.Nearest, u.short(x.NearAt))
+	u.row("agent", x.Agent, "")
+	u.row("tool", x.Tool, "")
+	u.row("argument", x.Argument, "")
+	a.printNeeds(x)
+	u.row("grant", x.Grant, u.short(x.Source))
+	u.row("because", u.short(x.Why), "")
+	u.row("nearest", x.Nearest, u.short(x.NearAt))
 	for _, h := range held {
-		row("held", h, "")
+		u.row("held", h, "")
 	}
-	row("blocked", x.Blocked, "")
+	u.row("blocked", x.Blocked, "")
+	u.row("note", x.Note, "")
 	for _, e := range x.Allow {
-		row("to allow", e.command(), "")
+		u.row("to allow", e.command(), "")
 	}
+}
+
+// row writes one line of what is known of something, its place faint behind it.
+func (u *ui) row(name, text, at string) {
+	if text == "" {
+		return
+	}
+	if at != "" {
+		at = "  " + u.paint(faint, at)
+	}
+	u.printf("  %-8s %s%s\n", name, plain(text), at)
 }

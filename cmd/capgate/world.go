@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -10,6 +11,7 @@ import (
 	"capgate/capability/hostfs"
 	"capgate/config"
 	"capgate/gate"
+	"capgate/proxy"
 )
 
 // world is everything that is loaded from the configuration on: what the
@@ -18,6 +20,8 @@ type world struct {
 	cfg      *config.Config
 	roster   *agents.Roster
 	gate     *gate.Gate
+	servers  *servers
+	policy   *proxy.Policy
 	view     capability.View
 	own      []capability.Root // the gateway's own files
 	findings []capability.Finding
@@ -41,14 +45,43 @@ func (a *app) load() (*world, error) {
 	if err != nil {
 		return nil, broken(err, "")
 	}
-	own, err := cfg.Own(view)
+	w, err := newWorld(cfg, roster, view)
 	if err != nil {
 		return nil, broken(err, "")
 	}
-	return &world{
-		cfg: cfg, roster: roster, view: view, own: own, findings: append(findings, roster.Findings()...),
+	w.findings = append(findings, w.findings...)
+	return w, nil
+}
+
+// newWorld puts together what a configuration and its records mean. It starts
+// nothing.
+func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (*world, error) {
+	own, err := cfg.Own(view)
+	if err != nil {
+		return nil, err
+	}
+	mappings, findings, err := config.LoadMappings(cfg)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := keeper(cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{
+		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
 		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...)},
-	}, nil
+		servers: &servers{
+			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
+			slots: make(chan struct{}, cfg.Limits.UpstreamProcesses),
+		},
+	}
+	ups, err := w.servers.upstreams()
+	if err != nil {
+		return nil, err
+	}
+	w.policy = &proxy.Policy{Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Hash: policyHash(w)}
+	return w, nil
 }
 
 // hostView is how this machine reads paths: from the working directory, with the

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"capgate/guardrail"
+)
+
+// effect is what happened in one word, in its colour.
+func (u *ui) effect(e *guardrail.Event) string {
+	switch e.Kind {
+	case guardrail.Decision:
+		return u.paint(effectColor(e.Decision), e.Decision)
+	case guardrail.Refusal:
+		return u.paint(red, "refused")
+	case guardrail.Outcome:
+		if e.Error != "" || e.Code != "" {
+			return u.paint(yellow, "failed")
+		}
+		return "done"
+	}
+	return u.paint(faint, plain(e.Kind))
+}
+
+// printEvent writes an event as one line: when, who, what became of it, which
+// tool, what it needs, why, and its reference.
+func (a *app) printEvent(e *guardrail.Entry) {
+	words := []string{e.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", plain(orDash(e.Agent))), a.ui.effect(&e.Event)}
+	switch e.Kind {
+	case guardrail.Outcome:
+		words = append(words, plain(e.Tool), plain(outcomeText(&e.Event)))
+	case guardrail.Decision:
+		words = append(words, plain(orDash(subject(&e.Event))))
+		for _, n := range e.Needs {
+			words = append(words, plain(strings.TrimSpace(n.Verb+" "+n.Object)))
+		}
+	default:
+		words = append(words, plain(subject(&e.Event)), plain(e.Text))
+	}
+	if e.Kind != guardrail.Outcome {
+		words = append(words, plain(e.Code))
+	}
+	words = append(words, a.ui.paint(faint, e.Ref))
+	var line []string
+	for _, w := range words {
+		if w != "" {
+			line = append(line, w)
+		}
+	}
+	a.ui.printf("%s\n", strings.Join(line, "  "))
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// subject is what an event is about: a tool, or else a method of the protocol.
+func subject(e *guardrail.Event) string {
+	if e.Tool == "" {
+		return e.Method
+	}
+	return e.Tool
+}
+
+func outcomeText(e *guardrail.Event) string {
+	took := e.Latency.Round(time.Microsecond)
+	if e.Latency >= time.Second {
+		took = e.Latency.Round(time.Millisecond)
+	}
+	text := fmt.Sprintf("after %s, %d bytes", took, e.Bytes)
+	for _, more := range []string{e.Code, e.Error} {
+		if more != "" {
+			text += ", " + more
+		}
+	}
+	return text
+}
+
+// printWhole writes everything that an event holds.
+func (a *app) printWhole(e *guardrail.Entry) {
+	u := a.ui
+	u.printf("%s", u.effect(&e.Event))
+	if e.Code != "" {
+		u.printf("  %s", plain(e.Code))
+	}
+	u.printf("\n")
+	u.row("event", e.Ref, fmt.Sprintf("%s, number %d", e.File, e.Seq))
+	u.row("time", e.Time.UTC().Format(time.RFC3339Nano), "")
+	u.row("agent", e.Agent, "")
+	u.row("session", e.Session, "")
+	u.row("upstream", e.Upstream, "")
+	u.row("method", e.Method, "")
+	u.row("tool", e.Tool, "")
+	u.row("names", strings.Join(e.Names, ", "), "of its arguments")
+	for _, n := range e.Needs {
+		at := ""
+		if n.Argument != "" {
+			at = "argument " + plain(n.Argument)
+		}
+		u.row("needs", strings.TrimSpace(n.Verb+" "+n.Object), at)
+	}
+	u.row("argument", e.Argument, "")
+	u.row("grant", e.Grant, "")
+	u.row("because", e.Link, "")
+	u.row("text", e.Text, "")
+	if e.Kind == guardrail.Outcome {
+		u.row("outcome", outcomeText(&e.Event), "")
+	}
+	u.row("call", e.Call, "")
+	u.row("policy", e.Policy, "")
+}

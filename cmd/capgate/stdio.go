@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) stdio() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "stdio --agent AGENT",
+		Short: "Run the gateway over standard input and output, for one agent",
+		Long: "stdio is what a client launches as an MCP server. Whoever wrote the client's\n" +
+			"configuration says which agent it is for; no token is needed.",
+		Example: "  claude mcp add capgate -- capgate stdio --agent scout -c ~/capgate.yml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := a.load()
+			if err != nil {
+				return err
+			}
+			ag, err := w.sound(agent)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.runStdio(ctx, w, ag.ID)
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that it is for")
+	_ = cmd.MarkFlagRequired("agent") // the flag is there
+	return cmd
+}
+
+// runStdio serves one agent until its input ends.
+func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
+	tune()
+	g, err := openGateway(ctx, w, hush(a))
+	if err != nil {
+		return broken(err, "")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- g.watch(ctx, w.cfg.File, w.view) }()
+	served := make(chan error, 1)
+	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done(): // what is read meanwhile is not answered
+	}
+	stop()
+	return errors.Join(err, <-done, g.close())
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/store"
+)
+
+// place is a configuration with one agent, and a way to run commands in it.
+type place struct {
+	t   *testing.T
+	dir string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	p := place{t, t.TempDir()}
+	for name, text := range map[string]string{
+		"capgate.yml":        "agents: ./agents\nsandbox: ./work\nupstreams:\n  files: { builtin: fs }\n",
+		"agents/scout.md":    "---\nclass: agent\ncapabilities:\n  - fs.read: { paths: [docs] }\n---\n",
+		"work/docs/guide.md": "Read me.\n",
+	} {
+		file := filepath.Join(p.dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// run runs a command that is done, and returns what it printed.
+func (p place) run(args ...string) string {
+	p.t.Helper()
+	var out, errs bytes.Buffer
+	code := run(context.Background(), append([]string{"-c", filepath.Join(p.dir, "capgate.yml")}, args...), stdio{out: &out, err: &errs})
+	if code != exitOK {
+		p.t.Fatalf("%v: exit %d\n%s", args, code, errs.String())
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// recognised asks what a gateway asks of a token.
+func (p place) recognised(token string) bool {
+	p.t.Helper()
+	st, err := store.Open(filepath.Join(p.dir, ".capgate", "store"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	creds, _, err := credentials(st)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	have, ok := creds.Recognise(token, time.Now())
+	return ok && have.Agent == "agents/scout"
+}
+
+// TestTokenRecognised: what is issued lets the agent in, until it is taken back.
+func TestTokenRecognised(t *testing.T) {
+	p := newPlace(t)
+	first := p.run("agents", "token", "issue", "scout")
+	if !p.recognised(first) {
+		t.Fatal("what was issued is not recognised")
+	}
+	second := p.run("agents", "token", "rotate", "scout", "--grace", "1h")
+	if !p.recognised(first) || !p.recognised(second) {
+		t.Error("the time of grace is none")
+	}
+	third := p.run("agents", "token", "rotate", "scout")
+	if p.recognised(first) || p.recognised(second) || !p.recognised(third) {
+		t.Error("what was rotated out is still recognised, or what came in its place is not")
+	}
+	fourth := p.run("agents", "token", "issue", "scout", "--for", "never")
+	p.run("agents", "token", "revoke", strings.Split(third, "_")[1])
+	if p.recognised(third) || !p.recognised(fourth) {
+		t.Error("what was revoked is still recognised, or what was not is gone")
+	}
+	p.run("agents", "token", "revoke", "--agent", "scout")
+	if p.recognised(fourth) {
+		t.Error("what was revoked is still recognised")
+	}
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+	"capgate/proxy"
+	"capgate/wire"
+)
+
+// asked is one requirement of a call, and what becomes of it.
+type asked struct {
+	Need     string `json:"need"`
+	Argument string `json:"argument,omitempty"`
+	Decision string `json:"decision"`
+	Code     string `json:"code,omitempty"`
+	Grant    string `json:"grant,omitempty"`
+	Source   string `json:"source,omitempty"`
+}
+
+// explainCall answers whether a whole call would be forwarded, as the gateway
+// would: the arguments are read as strictly, and the same gate decides.
+func (w *world) explainCall(ag *agents.Agent, name, args string) explanation {
+	x := explanation{Agent: ag.ID, Tool: name, Decision: capability.Deny.String()}
+	doc, err := wire.Parse([]byte(args))
+	if err != nil {
+		x.Code, x.Why = string(capability.MalformedRequest), "the arguments are not strict JSON: "+err.Error()
+		x.Blocked = "no grant changes that"
+		return x
+	}
+	t, up, why := w.toolNamed(name)
+	if t == nil {
+		x.Code, x.Why = string(capability.UnknownTool), why
+		return x
+	}
+	c := explainedCall{world: w, agent: ag, tool: t, upstream: up, verdict: w.gate.Call(ag.ID, t, doc.Root())}
+	x.Tool = t.Name
+	c.explain(&x, doc.Root())
+	return x
+}
+
+// exposedSeparator stands between an upstream's prefix and its tool in the names
+// that agents see.
+const exposedSeparator = "__"
+
+// toolNamed finds a tool by its name among capabilities or by the one that agents
+// see, and the upstream that it would be of. Without one it says why.
+func (w *world) toolNamed(name string) (t *gate.Tool, upstream, why string) {
+	called, why := w.called(name)
+	if why != "" {
+		return nil, "", why
+	}
+	up := w.upstreamOf(called)
+	if t = w.policy.Tool(called); t == nil || up == nil {
+		return nil, "", "no upstream has a tool of that name, or several could" + w.upstreamsThereAre()
+	}
+	own := called
+	if up.Prefix != "" {
+		own = strings.TrimPrefix(called, up.Prefix+".")
+	}
+	for _, u := range w.cfg.Upstreams {
+		if u.Name == up.Name && u.Builtin != "" && up.Mapping.Tool(own) == nil {
+			return nil, "", fmt.Sprintf("the upstream %s has no tool %q; it has %s", u.Name, own, strings.Join(up.Mapping.Names(), ", "))
+		}
+	}
+	return t, up.Name, ""
+}
+
+// called turns a name that agents see into the one among capabilities. Agents see
+// an underscore where the server's name has a dot, so that two tools may claim it.
+func (w *world) called(name string) (called, why string) {
+	for _, u := range w.policy.Upstreams {
+		shown, ok := strings.CutPrefix(name, u.Prefix+exposedSeparator)
+		if u.Prefix == "" || !ok || strings.Contains(shown, ".") {
+			continue
+		}
+		claim := slices.DeleteFunc(u.Mapping.Names(), func(own string) bool { return strings.ReplaceAll(own, ".", "_") != shown })
+		switch len(claim) {
+		case 0:
+			return u.Prefix + "." + shown, ""
+		case 1:
+			return u.Prefix + "." + claim[0], ""
+		}
+		return "", fmt.Sprintf("%s claim this name, so that none of them has it", strings.Join(claim, " and "))
+	}
+	return name, ""
+}
+
+// upstreamOf is the upstream whose tool a name among capabilities is.
+func (w *world) upstreamOf(called string) (found *proxy.Upstream) {
+	for _, u := range w.policy.Upstreams {
+		if u.Prefix != "" && strings.HasPrefix(called, u.Prefix+".") {
+			return u
+		}
+		if u.Prefix == "" && (found == nil || u.Mapping.Tool(called) != nil) {
+			found = u
+		}
+	}
+	return found
+}
+
+func (w *world) upstreamsThereAre() string {
+	var names []string
+	for _, u := range w.cfg.Upstreams {
+		names = append(names, u.Name)
+	}
+	if len(names) == 0 {
+		return ": there are no upstreams"
+	}
+	return "; the upstreams are " + strings.Join(names, ", ")
+}
+
+// explainedCall is a call that the gate has decided on, while it is explained.
+type explainedCall struct {
+	world    *world
+	agent    *agents.Agent
+	tool     *gate.Tool
+	upstream string
+	verdict  gate.Verdict
+}
+
+func (c *explainedCall) explain(x *explanation, args wire.Value) {
+	v, d := c.verdict, c.verdict.Decision
+	x.Decision, x.Code, x.Argument, x.Why = d.Effect.String(), string(d.Code), v.Argument, v.Why
+	if need := d.Need(); need != nil {
+		x.Need, x.Held = need.String(), d.Held()
+		if g := d.Nearest(); g != nil && !d.Allowed() {
+			x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
+		}
+	}
+	if c.tool.Mapping == nil {
+		x.Note = "no mapping covers this tool, so that a call of it needs tool.invoke of its name"
+	}
+	needs, refused := c.needs(args)
+	for _, n := range needs {
+		x.Needs = append(x.Needs, c.ask(n))
+	}
+	switch {
+	case d.Allowed():
+		x.Held = nil
+		if g := d.Grant(); len(needs) == 1 && g != nil {
+			x.Grant, x.Source = g.String(), g.Spec().Pos.String()
+		}
+	case v.Approve != "":
+		x.Why, x.Held, x.Nearest, x.NearAt = "approve: lists "+v.Approve, nil, "", ""
+	default:
+		c.denied(x, needs, refused)
+	}
+}
+
+// denied says why no edit of records would allow the call, or which ones would.
+func (c *explainedCall) denied(x *explanation, needs []mapping.Need, refused *mapping.Refused) {
+	v := c.verdict
+	if v.Verb != "" {
+		x.Need, x.Why = string(v.Verb), fmt.Sprintf("every call of this tool needs %s, and no grant of it is held", v.Verb)
+	}
+	if len(needs) == 1 && v.Decision.Need() == nil {
+		x.Need = needs[0].Requirement.String()
+	}
+	switch {
+	case c.agent.Err != nil:
+		x.Blocked = "the record cannot be loaded; mend it first"
+	case v.Decision.Code == capability.NotAvailable:
+		x.Blocked = "no grant changes that: see declares: and unmediated: of the upstream " + c.upstream + " in the configuration"
+	case refused != nil:
+		x.refuse(refused, c.tool)
+	default:
+		x.Allow, x.Blocked = c.smallest(needs)
+	}
+}
+
+// refuse says of arguments that cannot be decided on what is wrong with them.
+func (x *explanation) refuse(r *mapping.Refused, t *gate.Tool) {
+	why := strings.TrimPrefix(r.Error(), string(r.Code)+": ")
+	if x.Why != "" && x.Code != string(r.Code) {
+		why = x.Why + "; besides, " + why
+	}
+	x.Why, x.Argument, x.Blocked = why, r.Argument, "no grant changes that"
+	if names := t.Mapping.Arguments(); len(names) > 0 {
+		x.Note = "the arguments that the mapping knows are " + strings.Join(names, ", ")
+	}
+}
+
+// needs is all that the call needs. The gate stops before the arguments when a
+// verb is not held; what they need is worth knowing all the same.
+func (c *explainedCall) needs(args wire.Value) ([]mapping.Need, *mapping.Refused) {
+	if c.verdict.Needs != nil || c.verdict.Refused != nil {
+		return c.verdict.Needs, c.verdict.Refused
+	}
+	needs, err := c.tool.Mapping.Require(mapping.Call{Name: c.tool.Name, Args: args, View: c.tool.View})
+	if err == nil {
+		return needs, nil
+	}
+	r, ok := errors.AsType[*mapping.Refused](err)
+	if !ok {
+		r = &mapping.Refused{Code: capability.MalformedArguments, Text: "cannot be read"}
+	}
+	return nil, r
+}
+
+// ask decides one requirement by itself.
+func (c *explainedCall) ask(n mapping.Need) asked {
+	d := c.world.gate.Require(c.agent.ID, n.Requirement).Decision
+	row := asked{Need: n.Requirement.String(), Argument: n.Argument, Decision: d.Effect.String(), Code: string(d.Code)}
+	if g := d.Grant(); g != nil {
+		row.Grant, row.Source = g.String(), g.Spec().Pos.String()
+	}
+	if own := c.verdict.Decision; d.Allowed() && (!c.declared(n.Requirement) || !own.Allowed() && own.Need() == n.Requirement) {
+		row.Decision, row.Code, row.Grant, row.Source = capability.Deny.String(), string(capability.ScopeViolation), "", ""
+		if own.Need() == n.Requirement {
+			row.Code = string(own.Code)
+		}
+	}
+	return row
+}
+
+func (c *explainedCall) declared(need *capability.Requirement) bool {
+	return c.tool.Declared == nil || c.tool.Declared.Decide(need).Allowed()
+}
+
+// smallest finds the edits that would allow the call, all of them needed.
+func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked string) {
+	if strings.HasPrefix(c.verdict.Why, "toolset of ") {
+		return c.world.smallest(c.agent, c.verdict.Decision.Need(), c.verdict)
+	}
+	for _, n := range needs {
+		if !c.declared(n.Requirement) {
+			return nil, fmt.Sprintf("the upstream %s declares that it does not touch %s; see declares: in the configuration", c.upstream, n.Requirement)
+		}
+		v := c.world.gate.Require(c.agent.ID, n.Requirement)
+		if v.Decision.Allowed() || v.Approve != "" {
+			continue
+		}
+		if o := n.Requirement.Opaque(); o != "" {
+			return nil, "no grant can cover this: " + o
+		}
+		more, blocked := c.world.smallest(c.agent, n.Requirement, v)
+		if blocked != "" {
+			return nil, blocked
+		}
+		for _, e := range more {
+			if !slices.Contains(edits, e) {
+				edits = append(edits, e)
+			}
+		}
+	}
+	return edits, ""
+}
+
+const mostNeeds = 20 // that are printed; the rest is counted
+
+// printNeeds writes what is needed: one line, or one for each part of a call with
+// what becomes of it, those that are denied first.
+func (a *app) printNeeds(x explanation) {
+	u := a.ui
+	if len(x.Needs) < 2 {
+		u.row("needs", x.Need, "")
+		return
+	}
+	rows := slices.Clone(x.Needs)
+	slices.SortStableFunc(rows, func(p, q asked) int { return strings.Compare(q.Decision, p.Decision) })
+	for _, n := range rows[:min(len(rows), mostNeeds)] {
+		color := red
+		if n.Decision == capability.Allow.String() {
+			color = green
+		}
+		at := strings.TrimSpace(n.Grant + "  " + u.short(n.Source))
+		if at == "" {
+			at = n.Code
+		}
+		if n.Argument != "" {
+			at = plain(n.Argument) + "  " + at
+		}
+		u.printf("  %-8s %s  %s  %s\n", "needs", u.paint(color, n.Decision), plain(n.Need), u.paint(faint, at))
+	}
+	if more := len(rows) - mostNeeds; more > 0 {
+		u.row("needs", fmt.Sprintf("and %d more", more), "")
+	}
+}

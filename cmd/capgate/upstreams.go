@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capgate/builtin"
+	"capgate/capability"
+	"capgate/capability/hostfs"
+	"capgate/config"
+	"capgate/mapping"
+	"capgate/proxy"
+	"capgate/secrets"
+	"capgate/upstream"
+)
+
+// servers makes what the gateway knows of the servers behind it.
+type servers struct {
+	cfg      *config.Config
+	view     capability.View
+	mappings map[string]*mapping.Mapping
+	keeper   *secrets.Keeper
+	log      *slog.Logger
+	slots    chan struct{} // one for each process that may run
+}
+
+// upstreams turns those of the configuration into those of a policy. Nothing is
+// started by it.
+func (s *servers) upstreams() ([]*proxy.Upstream, error) {
+	all := make([]*proxy.Upstream, 0, len(s.cfg.Upstreams))
+	for i := range s.cfg.Upstreams {
+		u, err := s.upstream(&s.cfg.Upstreams[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
+	p := &proxy.Upstream{
+		Name: u.Name, Prefix: u.Prefix, Pins: pins(u.Pins), MayAsk: u.MayAsk, Shared: u.Shared, Timeout: u.Call,
+		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*capability.Set{},
+	}
+	var err error
+	if p.Mapping, err = s.mapping(u); err != nil {
+		return nil, err
+	}
+	if u.Declared {
+		p.Declared = s.compile(u.Declares)
+	}
+	for name, t := range u.Tools {
+		if t.Declared {
+			p.Narrower[name] = s.compile(t.Declares)
+		}
+	}
+	switch {
+	case u.Builtin != "" && len(p.Narrower) > 0:
+		return nil, fmt.Errorf("%s: what single tools of a builtin declare is not in this version; write declares: of the upstream", u.Pos)
+	case u.Builtin != "":
+		p.View = capability.View{Cwd: u.Root.Dir, FS: hostfs.FS{}}
+		p.Pins, p.Unmediated = proxy.Off, true // they come with this program, and ask again at every use
+		p.Open = s.openBuiltin(u)
+	case u.Command != nil:
+		p.View = capability.View{Cwd: s.cwd(u), Home: s.view.Home, FS: hostfs.FS{}}
+		p.Open = s.openProgram(u)
+	default:
+		p.Open = s.openURL(u) // what its paths mean is for its machine to say
+	}
+	return p, nil
+}
+
+func pins(word string) proxy.Pins {
+	switch word {
+	case "off":
+		return proxy.Off
+	case "require":
+		return proxy.Require
+	}
+	return proxy.Tofu
+}
+
+// identity changes when a server must be started anew to be what is written.
+func identity(u *config.Upstream) string {
+	plain := *u
+	plain.Pos, plain.MappingPos, plain.Declares, plain.Tools, plain.Mapping, plain.Pins = capability.Pos{}, capability.Pos{}, nil, nil, "", ""
+	oauth := config.OAuth{}
+	if u.OAuth != nil {
+		oauth = *u.OAuth
+	}
+	plain.OAuth = nil
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v", plain, oauth))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (s *servers) mapping(u *config.Upstream) (*mapping.Mapping, error) {
+	switch {
+	case u.Builtin != "":
+		m, err := builtin.Mapping(u.Builtin)
+		if err != nil {
+			return nil, fmt.Errorf("the mapping of the builtin %s: %w", u.Builtin, err)
+		}
+		return m, nil
+	case u.Mapping == "":
+		return nil, nil
+	}
+	m, ok := s.mappings[u.Mapping]
+	if !ok {
+		return nil, fmt.Errorf("%s: there is no mapping %q", u.MappingPos, u.Mapping)
+	}
+	return m, nil
+}
+
+// compile reads a declaration against the configuration's root.
+func (s *servers) compile(specs []capability.Spec) *capability.Set {
+	set, _ := capability.Compile(specs, capability.Options{Config: s.cfg.Sandbox, Agent: s.cfg.Sandbox, View: s.view})
+	return set
+}
+
+// cwd is the directory that a program runs in: the one written, the root that
+// grants hang from, or else where the configuration lies.
+func (s *servers) cwd(u *config.Upstream) string {
+	switch {
+	case u.Cwd != "":
+		return u.Cwd
+	case !s.cfg.Sandbox.IsZero():
+		return s.cfg.Sandbox.Dir
+	}
+	return filepath.Dir(s.cfg.File)
+}
+
+// environment is all that a program gets to see of the gateway's: where programs
+// are, where its user's files are, in which language it speaks. Git is kept from
+// repositories above the directory that it is called in, and from ones that
+// somebody has put inside another as plain files.
+func (s *servers) environment(u *config.Upstream) ([]string, error) {
+	env := map[string]string{
+		"GIT_CEILING_DIRECTORIES": filepath.Dir(s.cwd(u)),
+		"GIT_CONFIG_COUNT":        "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit",
+	}
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env[name] = value
+		}
+	}
+	for name, value := range u.Env {
+		expanded, err := s.keeper.Expand(value)
+		if err != nil {
+			return nil, fmt.Errorf("env %s: %w", name, err)
+		}
+		env[name] = expanded
+	}
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// options are those of every connection.
+func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
+	client := p.Client
+	if u.Protocol != "" {
+		client.Protocol = u.Protocol
+	}
+	return upstream.Options{
+		Client: client, Events: p.Events, Limits: upstream.Limits{Message: u.Answer},
+		Log: s.log.With("upstream", u.Name),
+	}
+}
+
+func (s *servers) openProgram(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
+	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		env, err := s.environment(u)
+		if err != nil {
+			return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be started", Unsent: true, Err: err}
+		}
+		select {
+		case s.slots <- struct{}{}:
+		default:
+			return nil, &upstream.Failed{Upstream: u.Name, Text: fmt.Sprintf("cannot be started: %d processes run already", cap(s.slots)), Unsent: true}
+		}
+		ctx, cancel := context.WithTimeout(ctx, u.Start)
+		defer cancel()
+		conn, err := upstream.Start(ctx, upstream.Program{Name: u.Name, Argv: u.Command, Dir: s.cwd(u), Env: env}, s.options(u, p))
+		if err != nil {
+			<-s.slots
+			return nil, err
+		}
+		go func() {
+			<-conn.Done()
+			<-s.slots
+		}()
+		return conn, nil
+	}
+}
+
+func (s *servers) openURL(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
+	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		e := upstream.Endpoint{Name: u.Name, URL: u.URL, Transport: u.Transport}
+		for name, value := range u.Headers {
+			expanded, err := s.keeper.Expand(value)
+			if err != nil {
+				return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be reached", Unsent: true, Err: fmt.Errorf("header %s: %w", name, err)}
+			}
+			e.Header = append(e.Header, upstream.Field{Name: name, Value: expanded})
+		}
+		ctx, cancel := context.WithTimeout(ctx, u.Start)
+		defer cancel()
+		return upstream.Dial(ctx, e, s.options(u, p))
+	}
+}
+
+func (s *servers) openBuiltin(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
+	return func(_ context.Context, p proxy.Peer) (upstream.Conn, error) {
+		return builtin.Open(u.Builtin, builtin.Options{Name: u.Name, Root: u.Root, Decide: p.Decide, Version: version})
+	}
+}
+
+// keeper reads which secrets there are. Their values are read when they are used.
+func keeper(cfg *config.Config) (*secrets.Keeper, error) {
+	sources := make(map[string]secrets.Source, len(cfg.Secrets))
+	for name, from := range cfg.Secrets {
+		sources[name] = secrets.Source{Env: from.Env, File: from.File}
+	}
+	return secrets.New(sources, secrets.Options{Getenv: os.Getenv, ReadFile: os.ReadFile})
+}
+
+// policyHash names a policy: what stands in the configuration and in every record.
+func policyHash(w *world) string {
+	h := sha256.New()
+	h.Write(w.cfg.Hash[:])
+	for ag := range w.roster.All() {
+		fmt.Fprintf(h, "\n%s\n", ag.ID)
+		for g := range ag.Set.All() {
+			fmt.Fprintln(h, g)
+		}
+		if ag.Record != nil {
+			fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/config"
+	"capgate/wire"
+)
+
+// wrapped is one server that the command line describes.
+type wrapped struct {
+	agent, url, mapping, listen, sandbox string
+	grants, mayAsk, env                  []string
+	unpinned                             bool
+	command                              []string
+}
+
+func (a *app) wrap() *cobra.Command {
+	var o wrapped
+	cmd := &cobra.Command{
+		Use:   "wrap --agent AGENT [--grant GRANT]... -- COMMAND [ARGUMENT]...",
+		Short: "Put the gateway in front of one server",
+		Long: "wrap serves one MCP server to one agent, its tools under their own names. Where a\n" +
+			"configuration is found, the agent is one of it; elsewhere the grants stand on the\n" +
+			"command line, and no file is needed.",
+		Example: "  capgate wrap --agent me --sandbox . --grant 'fs.read{paths=[docs]}' --mapping filesystem -- npx -y @modelcontextprotocol/server-filesystem .\n" +
+			"  capgate wrap --agent scout --url https://example.com/mcp --listen 127.0.0.1:8421",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.command = args
+			if o.agent == "" || (o.url == "") == (len(args) == 0) {
+				return usage(errors.New("wrap needs --agent, and either a command behind -- or --url"), "capgate wrap --help shows an example")
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.runWrap(ctx, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.agent, "agent", "", "the agent's `id`")
+	f.StringArrayVar(&o.grants, "grant", nil, "a `grant` of the agent, where there is no configuration: fs.read{paths=[docs]}")
+	f.StringVar(&o.sandbox, "sandbox", "", "the `folder` that grants hang from, where there is no configuration")
+	f.StringVar(&o.mapping, "mapping", "", "the `name` of the mapping that says what the arguments mean")
+	f.StringVar(&o.url, "url", "", "the `address` of a server instead of a command")
+	f.StringVar(&o.listen, "listen", "", "serve HTTP at an `address` of this machine instead of standard input and output")
+	f.StringSliceVar(&o.mayAsk, "may-ask", []string{"roots"}, "what the server may ask of the client: roots, elicitation, sampling")
+	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the server's environment")
+	f.BoolVar(&o.unpinned, "unpinned", false, "show tools whose definition has changed, too")
+	return cmd
+}
+
+func (a *app) runWrap(ctx context.Context, o wrapped) error {
+	dir, err := os.MkdirTemp("", "capgate-wrap-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w, found, err := a.wrapWorld(o, dir)
+	if err != nil {
+		return err
+	}
+	ag, err := w.sound(o.agent)
+	if err != nil {
+		return err
+	}
+	if o.listen == "" {
+		return a.wrapStdio(ctx, w, ag.ID)
+	}
+	if err := loopbackOnly(w, o.listen); err != nil {
+		return err
+	}
+	return a.wrapHTTP(ctx, w, ag.ID, o.listen, found)
+}
+
+// wrapStdio serves over standard input and output. Nothing is reloaded: what
+// holds was said when it was started.
+func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
+	tune()
+	g, err := openGateway(ctx, w, hush(a))
+	if err != nil {
+		return broken(err, "")
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done(): // what is read meanwhile is not answered
+	}
+	return errors.Join(err, g.close())
+}
+
+// wrapHTTP serves over HTTP. Without a configuration nobody could have issued a
+// token, so that one is made, which is good until the process ends.
+func (a *app) wrapHTTP(ctx context.Context, w *world, agent, address string, found bool) error {
+	tune()
+	log := a.logger()
+	g, err := openGateway(ctx, w, log)
+	if err != nil {
+		return broken(err, "")
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(broken(err, "another process may use the address"), g.close())
+	}
+	a.ui.note("listening at http://%s/mcp", l.Addr())
+	if !found {
+		p := *w.policy
+		token, creds, err := p.Credentials.Issue(agent, "wrap", 365*24*time.Hour, time.Now(), rand.Reader)
+		if err != nil {
+			return errors.Join(err, l.Close(), g.close())
+		}
+		p.Credentials = creds
+		g.server.Adopt(&p)
+		a.ui.note("the token of %s, until this ends: %s", agent, token)
+	}
+	return errors.Join(serveHTTP(ctx, l, g.server, log), g.close())
+}
+
+// wrapWorld writes the configuration that the command line means, so that it is
+// read as strictly as any other.
+func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error) {
+	view, err := hostView()
+	if err != nil {
+		return nil, false, broken(err, "")
+	}
+	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	if err != nil && a.settings.Config != "" {
+		return nil, false, broken(err, "")
+	}
+	found = err == nil && len(o.grants) == 0
+	var text bytes.Buffer
+	if found {
+		err = underConfig(&text, file, view)
+	} else {
+		err = a.underGrants(&text, o, dir, view)
+	}
+	if err != nil {
+		return nil, found, err
+	}
+	o.describe(&text)
+	if !found {
+		file = filepath.Join(dir, config.FileName)
+	}
+	cfg, _, err := config.Parse(file, text.Bytes(), view)
+	if err != nil {
+		return nil, found, broken(err, "")
+	}
+	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
+	if err != nil {
+		return nil, found, broken(err, "")
+	}
+	if w, err = newWorld(cfg, roster, view); err != nil {
+		return nil, found, broken(err, "")
+	}
+	return w, found, nil
+}
+
+// underConfig takes over where agents and state are from a configuration.
+func underConfig(text *bytes.Buffer, file string, view capability.View) error {
+	cfg, _, err := config.Load(file, view)
+	if err != nil {
+		return broken(err, "")
+	}
+	fmt.Fprintf(text, "agents: %s\nstate: %s\nguardrail: { log: %s }\n", quotedList(cfg.Agents), quoted(cfg.State), quoted(cfg.Guardrail.Log))
+	if !cfg.Sandbox.IsZero() {
+		fmt.Fprintf(text, "sandbox: %s\n", quoted(cfg.Sandbox.Dir))
+	}
+	return nil
+}
+
+// underGrants writes the record of an agent that only the command line knows.
+func (a *app) underGrants(text *bytes.Buffer, o wrapped, dir string, view capability.View) error {
+	id := capability.AgentID(o.agent)
+	if id == "" {
+		return usage(fmt.Errorf("%q is no agent id", o.agent), "an id is made of letters, digits, - _ . and /")
+	}
+	draft := agents.Draft{ID: id, Grants: []capability.Spec{}}
+	if o.sandbox != "" { // the root only: as a line of the record it would grant something
+		root, err := capability.ParseRoot(o.sandbox, view.Cwd, view)
+		if err != nil {
+			return usage(err, "")
+		}
+		fmt.Fprintf(text, "sandbox: %s\n", quoted(root.Dir))
+	}
+	for _, g := range o.grants {
+		spec, err := capability.ParseSpec(g)
+		if err != nil {
+			return usage(err, "a grant is written verb{key=[a,b]}")
+		}
+		draft.Grants = append(draft.Grants, spec)
+	}
+	data, err := agents.New(draft)
+	if err != nil {
+		return usage(err, "")
+	}
+	records := filepath.Join(dir, "agents")
+	if err := os.Mkdir(records, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(records, "agent.md"), data, 0o600); err != nil {
+		return err
+	}
+	state := filepath.Join(view.Home, ".local", "state", "capgate")
+	if x := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
+		state = filepath.Join(x, "capgate")
+	}
+	if err := os.MkdirAll(filepath.Dir(state), 0o700); err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "agents: %s\nstate: %s\n", quoted(records), quoted(state))
+	return nil
+}
+
+// describe writes the server.
+func (o wrapped) describe(text *bytes.Buffer) {
+	sum := sha256.Sum256([]byte(o.url + "\x00" + strings.Join(o.command, "\x00")))
+	name := "wrapped-" + hex.EncodeToString(sum[:6]) // its pins are not those of another server
+	fmt.Fprintf(text, "upstreams:\n  %s:\n    prefix: none\n    may_ask: %s\n", name, quotedList(o.mayAsk))
+	if o.url != "" {
+		fmt.Fprintf(text, "    url: %s\n", quoted(o.url))
+	} else {
+		fmt.Fprintf(text, "    command: %s\n", quotedList(o.command))
+	}
+	if o.mapping != "" {
+		fmt.Fprintf(text, "    mapping: %s\n", quoted(o.mapping))
+	}
+	if o.unpinned {
+		fmt.Fprintln(text, "    pins: off")
+	}
+	if len(o.env) > 0 {
+		fmt.Fprintln(text, "    env:")
+		for _, e := range o.env {
+			key, value, _ := strings.Cut(e, "=")
+			fmt.Fprintf(text, "      %s: %s\n", quoted(key), quoted(value))
+		}
+	}
+}
+
+// quoted writes text as a scalar that YAML reads as this text.
+func quoted(text string) string { return string(wire.AppendString(nil, text)) }
+
+func quotedList(list []string) string {
+	all := make([]string, len(list))
+	for i, s := range list {
+		all[i] = quoted(s)
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"errors"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/mapping"
+	"capgate/wire"
+)
+
+// Tool is what is known of a tool besides the arguments of a call. It is
+// immutable.
+type Tool struct {
+	Name    string        // among capabilities: upstream.tool
+	Mapping *mapping.Tool // nil for one that no mapping covers
+	View    capability.View
+
+	// Declared is what the operator declares that the tool touches: a call must
+	// be inside it. Nil is no declaration. An agent of the Ethos dialect calls
+	// only what is declared, and only as far as its own policy covers all of it,
+	// unless the operator wrote that the tool is unmediated.
+	Declared   *capability.Set
+	Unmediated bool
+}
+
+// Call decides a whole tools/call: is the tool within every ceiling and
+// available to the agent, are its verbs held, can the arguments be read, and is
+// everything they need allowed?
+func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
+	line, denied := g.available(agent, t)
+	if denied != nil {
+		return *denied
+	}
+	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View})
+	if err != nil {
+		return refused(err)
+	}
+	return g.all(line, t.Name, needs)
+}
+
+// Use decides what a server in this process is about to touch, while it answers a
+// call that was allowed: the agent's chain and the server's declaration again.
+func (g *Gate) Use(agent string, t *Tool, need *capability.Requirement) Verdict {
+	line, denied := g.lineage(agent, []*capability.Requirement{need})
+	if denied != nil {
+		return *denied
+	}
+	if t.Declared != nil {
+		line.Chain = append(line.Chain, capability.Link{Name: "declaration of " + t.Name, Set: t.Declared})
+	}
+	return g.all(line, "", []mapping.Need{{Requirement: need}})
+}
+
+// all decides what was read off a message. Without anything to decide there is
+// nothing that could allow.
+func (g *Gate) all(line agents.Lineage, name string, needs []mapping.Need) Verdict {
+	v := Verdict{Needs: needs}
+	for i := range needs {
+		need := needs[i].Requirement
+		if v.Decision = decide(line, need); !v.Decision.Allowed() {
+			v.Why, v.Argument = v.Decision.Link(), needs[i].Argument
+			return v
+		}
+		if g.Fence.Touches(need) {
+			v.Decision, v.Why, v.Argument = capability.Denial(capability.ScopeViolation, need), fenced, needs[i].Argument
+			return v
+		}
+	}
+	if entry, need := approver(line, name, needs); entry != "" {
+		v.Decision, v.Approve = capability.Denial(capability.RequiresApproval, need), entry
+	}
+	return v
+}
+
+// refused is the verdict on a message that the mapping cannot read.
+func refused(err error) Verdict {
+	v := Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Why: err.Error()}
+	if r := (*mapping.Refused)(nil); errors.As(err, &r) {
+		v.Decision, v.Argument, v.Refused = capability.Denial(r.Code, nil), r.Argument, r
+	}
+	return v
+}
+
+// available decides what can be decided without the arguments. The chain that it
+// returns has the tool's declaration as its last link.
+func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
+	line, denied := g.lineage(agent, nil)
+	if denied != nil {
+		return line, denied
+	}
+	name, err := capability.Keyed(invoke, capability.Word{Dim: "tool", Value: t.Name})
+	if err != nil {
+		return line, &Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: err.Error()}
+	}
+	for _, ceiling := range line.Ceilings {
+		if !ceiling.Set.Decide(name).Allowed() {
+			why := "toolset of " + ceiling.Name
+			return line, &Verdict{Decision: capability.Denial(capability.ScopeViolation, name), Why: why}
+		}
+	}
+	if why := g.undeclared(agent, line, t); why != "" {
+		return line, &Verdict{Decision: capability.Denial(capability.NotAvailable, name), Why: why}
+	}
+	for _, alternatives := range t.Mapping.Verbs() {
+		if v := missing(line.Chain, alternatives); v != "" {
+			return line, &Verdict{Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: v}
+		}
+	}
+	if t.Declared != nil {
+		line.Chain = append(line.Chain, capability.Link{Name: "declaration of " + t.Name, Set: t.Declared})
+	}
+	return line, nil
+}
+
+const (
+	invoke = capability.Verb("tool.invoke")
+	exceed = "the tool's declaration exceeds what the agent's policy covers"
+	silent = "nothing declares what the tool touches"
+)
+
+// undeclared says why a tool is not there for an agent whose policy is of the
+// dialect that demands declarations, "" if it is.
+func (g *Gate) undeclared(agent string, line agents.Lineage, t *Tool) string {
+	ag, ok := g.Roster.Agent(agent)
+	switch {
+	case !ok || ag.Record == nil || ag.Record.Dialect != capability.Ethos || t.Unmediated:
+		return ""
+	case t.Declared == nil:
+		return silent
+	}
+	if d, _ := line.Chain.Covers(t.Declared); !d.Allowed() {
+		return exceed
+	}
+	return ""
+}
+
+// missing returns the verb that is asked for when none of the alternatives is
+// held, "" when one is.
+func missing(chain capability.Chain, alternatives []capability.Verb) capability.Verb {
+	for _, v := range alternatives {
+		if chain.Holds(v) {
+			return ""
+		}
+	}
+	if len(alternatives) == 0 {
+		return ""
+	}
+	return alternatives[0]
+}

@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/guardrail"
+	"capgate/wire"
+)
+
+// call is one request of an agent while it is answered.
+type call struct {
+	message
+	server  *Server
+	ctx     context.Context
+	policy  *Policy
+	tenant  *tenant
+	agent   string
+	session *session // nil for a request of the modern era
+	modern  bool
+	client  wire.Value // the capabilities of the client that asks
+
+	credential string  // the id of the token that was shown, "" over stdio
+	mirrored   *mirror // the headers that repeat what the body says, of a modern request over HTTP
+	out        stream  // takes what goes to the agent before the answer
+
+	args    wire.Value // the arguments of a tool or prompt
+	exposed string     // the name that the agent called, or the URI
+	target  string     // the same among capabilities
+	behind  string     // the upstream
+	ref     string     // ties the events of the call
+	start   time.Time
+}
+
+// stream takes messages for the agent that go before the answer to a request.
+type stream interface {
+	// send takes one message. It does not keep it.
+	send(message []byte) error
+}
+
+// reply is the answer to a request: a result or a failure.
+type reply struct {
+	result  []byte
+	failure *failure
+	status  int // of HTTP, 0 for the usual one
+
+	// head and tail stand around the result, which then is one that is kept and
+	// not copied.
+	head, tail []byte
+
+	// done is set when the answer was sent already, on the stream.
+	done bool
+}
+
+// failure is an error of JSON-RPC.
+type failure struct {
+	code int
+	text string
+	data []byte // JSON, nil for none
+	raw  []byte // the whole error object as a server wrote it, instead of the above
+}
+
+func fail(code int, text string) reply { return reply{failure: &failure{code: code, text: text}} }
+
+// size is about how long the answer is as a message.
+func (r *reply) size() int { return len(r.head) + len(r.result) + len(r.tail) + maxID + 64 }
+
+// append writes the answer as a message.
+func (r *reply) append(dst, id []byte) []byte {
+	dst = r.open(dst, id)
+	dst = append(dst, r.result...)
+	return r.close(dst)
+}
+
+// open writes what stands before the result in the message.
+func (r *reply) open(dst, id []byte) []byte {
+	if id == nil {
+		id = []byte("null")
+	}
+	dst = append(append(dst, `{"jsonrpc":"2.0","id":`...), id...)
+	switch {
+	case r.failure == nil:
+		return append(append(dst, `,"result":`...), r.head...)
+	case r.failure.raw != nil:
+		return append(append(dst, `,"error":`...), r.failure.raw...)
+	}
+	dst = strconv.AppendInt(append(dst, `,"error":{"code":`...), int64(r.failure.code), 10)
+	dst = wire.AppendString(append(dst, `,"message":`...), r.failure.text)
+	if r.failure.data != nil {
+		dst = append(append(dst, `,"data":`...), r.failure.data...)
+	}
+	return append(dst, '}')
+}
+
+// close writes what stands behind the result.
+func (r *reply) close(dst []byte) []byte { return append(append(dst, r.tail...), '}') }
+
+// answer finds who answers a request and has it answered.
+func (c *call) answer() reply {
+	h, ok := c.server.methods[c.method]
+	if !ok || !c.inEra() {
+		return c.unknownMethod()
+	}
+	if !c.tenant.enter() {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many requests at once"})
+	}
+	defer c.tenant.leave()
+	return h(c)
+}
+
+// inEra reports whether a method is one of the era that the request is of.
+func (c *call) inEra() bool {
+	switch c.method {
+	case "server/discover":
+		return true // it is how a client finds out
+	case "subscriptions/listen":
+		return c.modern
+	case "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
+		return !c.modern
+	}
+	return true
+}
+
+func (c *call) unknownMethod() reply {
+	e := c.event("refusal")
+	e.Code, e.Text = string(capability.MalformedRequest), "there is no such method"
+	c.server.record(e)
+	r := fail(codeMethod, "there is no method "+strconv.QuoteToASCII(c.method))
+	if c.modern {
+		r.status = 404
+	}
+	return r
+}
+
+// event begins a record of what happens to the call.
+func (c *call) event(kind string) *guardrail.Event {
+	e := &guardrail.Event{
+		Kind: kind, Call: c.ref, Agent: c.agent, Upstream: c.behind, Tool: c.target, Method: c.method, Policy: c.policy.Hash,
+	}
+	if c.session != nil {
+		e.Session = c.session.name
+	}
+	return e
+}
+
+// record writes an event. That it could not be written is logged here; whether
+// that stops anything is for whoever asked to know.
+func (s *Server) record(e *guardrail.Event) string {
+	ref, err := s.events.Record(e)
+	if err != nil {
+		s.log.Error("an event could not be recorded", "error", err, "kind", e.Kind, "agent", e.Agent)
+	}
+	return ref
+}
+
+// allow records that a call goes up, and says so only if that could be recorded.
+func (c *call) allow(v gate.Verdict) (reply, bool) {
+	e := c.event("decision")
+	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), c.server.grantText(v.Decision.Grant())
+	if _, err := c.server.events.Record(e); err != nil {
+		c.server.log.Error("a call was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "tool", c.target)
+		return c.deny(gate.Verdict{
+			Decision: capability.Denial(capability.NotAvailable, nil), Why: "the event could not be recorded: " + err.Error(),
+		}), false
+	}
+	return reply{}, true
+}
+
+// outcome records what came of a call that went up.
+func (c *call) outcome(size int, problem string) {
+	e := c.event("outcome")
+	e.Latency, e.Bytes, e.Error = c.server.now().Sub(c.start), size, problem
+	c.server.record(e)
+}
+
+// grantText is the text of a grant, written once.
+func (s *Server) grantText(g *capability.Grant) string {
+	if g == nil {
+		return ""
+	}
+	known := s.grants.Load()
+	if text, ok := known.Load(g); ok {
+		return text.(string)
+	}
+	text := g.String()
+	known.Store(g, text)
+	return text
+}
+
+// reference makes the text that ties the events of one call.
+func (s *Server) reference() string {
+	return s.name + strconv.FormatUint(s.ids.Add(1), 36)
+}
+
+// secret makes a text that nobody guesses.
+func (s *Server) secret() (string, error) {
+	var b [18]byte
+	if _, err := s.random.Read(b[:]); err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(b[:]), nil
+}
+
+// closing makes a result one of the modern era, which says that it is complete,
+// when the request was and the result says nothing of the kind.
+func (c *call) closing(result []byte) []byte {
+	if !c.modern {
+		return result
+	}
+	return withMembers(result, `"resultType":"complete"`)
+}
+
+// withMembers puts members in front of those that an object has.
+func withMembers(object []byte, members string) []byte {
+	rest := bytes.TrimLeft(object[1:], " \t\r\n")
+	dst := make([]byte, 0, len(object)+len(members)+2)
+	dst = append(append(dst, '{'), members...)
+	if rest[0] != '}' {
+		dst = append(dst, ',')
+	}
+	return append(dst, rest...)
+}
+
+// notice logs something about the call that its agent is not told.
+func (c *call) notice(text string, args ...any) {
+	c.server.log.With("agent", c.agent, "upstream", c.behind, "tool", c.target).Log(c.ctx, slog.LevelWarn, text, args...)
+}

@@ -1,0 +1,93 @@
+package proxy_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCall(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	if got := toolNames(t, c.request("tools/list", "{}")); !cmp.Equal(got, []string{"files__read_text_file"}) {
+		t.Errorf("tools/list shows %v", got)
+	}
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{ "path" : "`+w.root+`/docs/a.txt","head":10 },"_meta":{"x":1}}`)
+	if string(a.Result) != `{"content":[{"type":"text","text":"done"}]}` {
+		t.Errorf("allowed: %s", a.Raw)
+	}
+	calls := s.calls()
+	if len(calls) != 1 {
+		t.Fatalf("%d calls reached the server", len(calls))
+	}
+	if got, want := string(calls[0].Params), `{"name":"read_text_file","arguments":{ "path" : "`+w.root+`/docs/a.txt","head":10 }}`; got != want {
+		t.Errorf("forwarded %s, want %s", got, want)
+	}
+	for _, test := range []struct{ name, args, code, argument string }{
+		{"files__read_text_file", `{"path":"/etc/passwd"}`, "scope_violation", "path"},
+		{"files__read_text_file", `{"path":"` + w.root + `/docs/../x"}`, "scope_violation", "path"},
+		{"files__read_text_file", `{"path":"` + w.root + `/docs/a","other":1}`, "malformed_arguments", "other"},
+		{"files__write_file", `{"path":"` + w.root + `/docs/a","content":""}`, "capability_absent", ""},
+		{"files__nothing", `{}`, "unknown_tool", ""},
+		{"files.read_text_file", `{}`, "unknown_tool", ""},
+	} {
+		a := c.request("tools/call", `{"name":"`+test.name+`","arguments":`+test.args+`}`)
+		d := denialOf(t, a)
+		if d.Code != test.code || d.Argument != test.argument || a.Status != 200 || d.Event == "" {
+			t.Errorf("%s %s: %+v\n%s", test.name, test.args, d, a.Raw)
+		}
+		if !strings.Contains(a.Raw, "Denied by capgate ("+test.code+")") {
+			t.Errorf("%s: the text does not say the code: %s", test.name, a.Raw)
+		}
+	}
+	if n := len(s.calls()); n != 1 {
+		t.Errorf("%d calls reached the server in the end", n)
+	}
+	if n := len(w.events.of("outcome")); n != 1 {
+		t.Errorf("%d outcomes", n)
+	}
+}
+
+func TestUnrecordedIsNotForwarded(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	w.events.failWith(errors.New("the disk is full"))
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a.txt"}}`)
+	if d := denialOf(t, a); d.Code != "not_available" {
+		t.Errorf("%s", a.Raw)
+	}
+	if n := len(s.calls()); n != 0 {
+		t.Errorf("%d calls reached the server", n)
+	}
+}
+
+func TestModernCall(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	a := c.modern("tools/list", "{}", "{}")
+	for _, want := range []string{`"cacheScope":"private"`, `"ttlMs":`, `"resultType":"complete"`} {
+		if !strings.Contains(string(a.Result), want) {
+			t.Errorf("tools/list lacks %s: %s", want, a.Raw)
+		}
+	}
+	a = c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a.txt"}}`, "{}")
+	if string(a.Result) != `{"resultType":"complete","content":[{"type":"text","text":"done"}]}` {
+		t.Errorf("%s", a.Raw)
+	}
+	a = c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"/etc/passwd"}}`, "{}")
+	if d := denialOf(t, a); d.Code != "scope_violation" {
+		t.Errorf("%s", a.Raw)
+	}
+	a = c.modern("tools/call", `{"name":"files__read_text_file","arguments":{}}`, "{}", "Mcp-Name", "files__write_file")
+	if a.Status != 400 || a.Error == nil || a.Error.Code != -32020 {
+		t.Errorf("%s", a.Raw)
+	}
+}

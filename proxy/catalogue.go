@@ -1,0 +1,318 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"sync"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// catalogue is what an agent sees of the servers behind the gateway, and what it
+// would see if it held more. It is immutable; a change makes a new one.
+type catalogue struct {
+	policy    *Policy
+	sources   []source
+	tools     map[string]*tool // by exposed name; hidden ones too
+	prompts   map[string]*prompt
+	shared    map[string]*resource // by URI
+	templates []*resource
+	pages     [listKinds][]page
+	shown     fingerprint // of the pages
+}
+
+// source is one server in a catalogue, and the state of its lists that went in.
+type source struct {
+	line     *line
+	versions [listKinds]uint64 // 0: the list was not to be had
+}
+
+// tool is one tool of a server under the name that agents call it by.
+type tool struct {
+	exposed string
+	line    *line
+	name    string // the server's own
+	gate    *gate.Tool
+	raw     []byte          // the definition as the server wrote it
+	mirror  upstream.Mirror // the arguments that travel as headers
+	blocked capability.Code // why it is hidden from everyone, "" if it is not
+	why     string          // the same, for the operator
+}
+
+// prompt is one prompt of a server.
+type prompt struct {
+	exposed string
+	line    *line
+	name    string
+	raw     []byte
+}
+
+// resource is one resource, or template of resources, of a server.
+type resource struct {
+	uri  string
+	line *line
+	raw  []byte
+}
+
+// page is one page of a list, as the body of a result without its last member.
+type page struct {
+	entries []byte // [ … ]
+	last    bool
+}
+
+// fingerprint is the hash of each list that is shown: tools, prompts, resources.
+type fingerprint [3][sha256.Size]byte
+
+// print computes the fingerprint.
+func (c *catalogue) print() fingerprint {
+	var f fingerprint
+	for k := range c.pages {
+		h := sha256.New()
+		i := min(k, int(resourceList))
+		h.Write(f[i][:])
+		for _, p := range c.pages[k] {
+			h.Write(p.entries)
+		}
+		h.Sum(f[i][:0])
+	}
+	return f
+}
+
+// fresh reports whether nothing has changed since the catalogue was made.
+func (c *catalogue) fresh(p *Policy) bool {
+	if c == nil || c.policy != p {
+		return false
+	}
+	for i := range c.sources {
+		for k := range listKinds {
+			if v := c.sources[i].versions[k]; v == 0 || v != c.sources[i].line.lists[k].version() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// catalogue returns what the agent sees now. Servers that do not answer in time
+// are left out; the catalogue is then made again at the next look.
+func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
+	for {
+		t.mu.Lock()
+		p := t.server.policy.Load()
+		if t.current.fresh(p) {
+			defer t.mu.Unlock()
+			return t.current, nil
+		}
+		building := t.building
+		if building == nil {
+			building = make(chan struct{})
+			t.building = building
+			t.mu.Unlock()
+			cat, err := t.build(ctx, p)
+			t.mu.Lock()
+			if err == nil {
+				t.current = cat
+			}
+			t.building = nil
+			t.mu.Unlock()
+			close(building)
+			return cat, err
+		}
+		t.mu.Unlock()
+		select {
+		case <-building:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// known returns the catalogue as it was made last, when it is of the policy in
+// force: what is in it can be called although another server does not answer.
+func (t *tenant) known() *catalogue {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil && t.current.policy == t.server.policy.Load() {
+		return t.current
+	}
+	return nil
+}
+
+// build fetches what is not known and makes a catalogue of it.
+func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
+	c := &catalogue{policy: p, tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}}
+	ups := t.upstreams()
+	c.sources = make([]source, len(ups))
+	lists := make([][listKinds][]item, len(ups))
+	for i, u := range ups {
+		l, err := t.line(u)
+		if err != nil {
+			return nil, err
+		}
+		c.sources[i].line = l
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var fetching sync.WaitGroup
+	for i := range ups {
+		for k := range listKinds {
+			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(wait, k) })
+		}
+	}
+	fetching.Wait()
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	a := assembly{catalogue: c, tenant: t}
+	for i := range lists {
+		a.addTools(c.sources[i].line, lists[i][toolList])
+		a.addPrompts(c.sources[i].line, lists[i][promptList])
+		a.addResources(c.sources[i].line, lists[i][resourceList], lists[i][templateList])
+	}
+	a.finish()
+	return c, nil
+}
+
+// assembly is a catalogue while it is made.
+type assembly struct {
+	*catalogue
+	tenant    *tenant
+	order     []*tool
+	folded    map[string]*tool // by the name with its case folded, as clients do
+	prompted  []*prompt
+	resources []*resource
+}
+
+// addTools enters the tools of one server.
+func (a *assembly) addTools(l *line, items []item) {
+	if a.folded == nil {
+		a.folded = map[string]*tool{}
+	}
+	for _, t := range a.tenant.server.inspect(l, items) {
+		a.order = append(a.order, t)
+		key := foldName(t.exposed)
+		if other, taken := a.folded[key]; taken {
+			for _, x := range []*tool{t, other} {
+				x.blocked, x.why = capability.NameCollision, "several tools claim the name "+t.exposed
+			}
+		} else {
+			a.folded[key] = t
+		}
+		a.tools[t.exposed] = t
+	}
+}
+
+// addPrompts enters the prompts of one server.
+func (a *assembly) addPrompts(l *line, items []item) {
+	for _, it := range items {
+		p := &prompt{line: l, name: it.text("name"), raw: it.raw}
+		if p.exposed = exposedName(l.up, p.name); validName(p.exposed) != "" {
+			continue
+		}
+		if _, taken := a.prompts[p.exposed]; taken {
+			a.prompts[p.exposed] = nil // nobody has it
+			continue
+		}
+		a.prompts[p.exposed] = p
+		a.prompted = append(a.prompted, p)
+	}
+}
+
+// addResources enters the resources and templates of one server.
+func (a *assembly) addResources(l *line, items, templates []item) {
+	for _, it := range items {
+		r := &resource{uri: it.text("uri"), line: l, raw: it.raw}
+		if _, taken := a.shared[r.uri]; taken || r.uri == "" {
+			a.shared[r.uri] = nil // nobody has it
+			continue
+		}
+		a.shared[r.uri] = r
+		a.resources = append(a.resources, r)
+	}
+	for _, it := range templates {
+		a.templates = append(a.templates, &resource{uri: it.text("uriTemplate"), line: l, raw: it.raw})
+	}
+}
+
+// finish writes down what is shown, in an order that does not depend on anything
+// but the names.
+func (a *assembly) finish() {
+	g, agent := a.policy.Gate, a.tenant.agent
+	slices.SortStableFunc(a.order, func(x, y *tool) int { return cmp.Compare(x.exposed, y.exposed) })
+	slices.SortStableFunc(a.prompted, func(x, y *prompt) int { return cmp.Compare(x.exposed, y.exposed) })
+	byURI := func(x, y *resource) int { return cmp.Compare(x.uri, y.uri) }
+	slices.SortStableFunc(a.resources, byURI)
+	slices.SortStableFunc(a.templates, byURI)
+	var w [listKinds]pager
+	for _, t := range a.order {
+		if t.blocked == "" && g.Visible(agent, t.gate) {
+			w[toolList].add(renamed(t.raw, t.exposed))
+		}
+	}
+	for _, p := range a.prompted {
+		if a.prompts[p.exposed] != nil && g.Prompt(agent, p.line.up.promptOf(p.name), wire.Value{}).Decision.Allowed() {
+			w[promptList].add(renamed(p.raw, p.exposed))
+		}
+	}
+	for _, r := range a.resources {
+		if a.shared[r.uri] != nil && g.Resource(agent, r.line.up.resources(), r.uri).Decision.Allowed() {
+			w[resourceList].add(r.raw)
+		}
+	}
+	for _, r := range a.templates {
+		if g.Template(agent, r.line.up.resources(), r.uri) {
+			w[templateList].add(r.raw)
+		}
+	}
+	for k := range w {
+		a.pages[k] = w[k].pages()
+	}
+	a.shown = a.print()
+}
+
+const (
+	pageEntries = 10000   // of one page
+	pageBytes   = 8 << 20 // of one page
+)
+
+// pager cuts a list into pages.
+type pager struct {
+	done    []page
+	current []byte
+	entries int
+}
+
+func (w *pager) add(entry []byte) {
+	if w.entries > 0 && (w.entries == pageEntries || len(w.current)+len(entry) > pageBytes) {
+		w.cut()
+	}
+	if w.entries == 0 {
+		w.current = append(w.current, '[')
+	} else {
+		w.current = append(w.current, ',')
+	}
+	w.current = append(w.current, entry...)
+	w.entries++
+}
+
+func (w *pager) cut() {
+	w.done = append(w.done, page{entries: append(w.current, ']')})
+	w.current, w.entries = nil, 0
+}
+
+func (w *pager) pages() []page {
+	if w.entries > 0 {
+		w.cut()
+	}
+	if len(w.done) == 0 {
+		w.done = []page{{entries: []byte("[]")}}
+	}
+	w.done[len(w.done)-1].last = true
+	return w.done
+}

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/guardrail"
+	"capgate/wire"
+)
+
+// denial is a denying decision as the agent sees it.
+type denial struct {
+	code     capability.Code
+	need     string // what is missing: a verb and what it would touch
+	tool     string // the exposed name
+	argument string
+	held     []string // what the agent holds for the verb
+	why      string   // what is the case, for the agent
+	hint     string   // what to do about it
+	event    string   // where it is recorded
+}
+
+// deny is the one place where a decision becomes an answer, an event and a line
+// of the log. They carry the same reference.
+func (c *call) deny(v gate.Verdict) reply {
+	d := c.denial(v)
+	e := c.event("decision")
+	e.Decision, e.Code = "deny", string(d.code)
+	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
+	d.event = c.server.record(e)
+	c.server.log.LogAttrs(
+		c.ctx, slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
+		slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("need", d.need),
+		slog.String("why", v.Why),
+	)
+	if c.method == "tools/call" {
+		return reply{result: c.closing(d.result())}
+	}
+	return reply{failure: d.failure()}
+}
+
+// denial words a verdict for the agent. Nothing of it tells about other agents,
+// about where a path leads, or whether a file is there.
+func (c *call) denial(v gate.Verdict) denial {
+	d := denial{code: v.Decision.Code, tool: c.exposed, argument: v.Argument}
+	need := v.Decision.Need()
+	if need != nil {
+		d.need, d.held = need.String(), quote(v.Decision.Held())
+	}
+	switch {
+	case d.code == "":
+		d.code = capability.MalformedRequest // nothing that could be decided on
+	case v.Refused != nil:
+		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
+		d.hint = "call the tool with the arguments that its schema lists"
+	case v.Verb != "":
+		d.need = string(v.Verb)
+		d.why = fmt.Sprintf("this needs %s, and no grant of %s is held", v.Verb, v.Verb)
+		d.hint = c.ask(string(v.Verb))
+	case v.Approve != "":
+		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
+		d.hint = "somebody must approve it first"
+	case need != nil:
+		d.why = reason(v.Decision, d.need, d.held)
+		d.hint = c.smallest(need)
+	}
+	if d.why == "" {
+		d.why = meaning(d.code)
+	}
+	return d
+}
+
+// maxHeld is how many grants a denial quotes.
+const maxHeld = 8
+
+// quote returns what the agent holds for the verb, cut to what a reader can use.
+func quote(held []string) []string {
+	if len(held) <= maxHeld {
+		return held
+	}
+	return append(slices.Clone(held[:maxHeld]), fmt.Sprintf("and %d more", len(held)-maxHeld))
+}
+
+// reason says why a requirement is denied, with what is held.
+func reason(d capability.Decision, need string, held []string) string {
+	if d.Code != capability.ScopeViolation || len(held) <= maxHeld || d.Need().Opaque() != "" {
+		return strings.TrimPrefix(d.String(), string(d.Code)+": ")
+	}
+	return fmt.Sprintf("this needs %s, which is outside what is held (held for %s: %s)", need, d.Need().Verb(), strings.Join(held, ", "))
+}
+
+// meaning says of a code what stands behind it, where a decision says no more.
+func meaning(code capability.Code) string {
+	switch code {
+	case capability.UnknownTool:
+		return "there is no tool of that name"
+	case capability.InvalidConfig:
+		return "the agent's record cannot be loaded, so that it may do nothing until that is mended"
+	case capability.NotAvailable:
+		return "the tool is not available to this agent"
+	case capability.ToolQuarantined:
+		return "the definition of the tool is new or has changed and waits for approval"
+	case capability.ToolRejected:
+		return "the definition of the tool breaks the protocol"
+	case capability.NameCollision:
+		return "several tools claim this name, so that none of them has it"
+	case capability.LimitExceeded:
+		return "a limit was hit"
+	case capability.ScopeViolation:
+		return "this is outside what is held"
+	}
+	return "this is not allowed"
+}
+
+// smallest names the narrowest edit that would allow what was denied.
+func (c *call) smallest(need *capability.Requirement) string {
+	ag, ok := c.policy.Gate.Roster.Agent(c.agent)
+	if !ok {
+		return ""
+	}
+	spec, ok := need.Smallest(ag.Root)
+	if !ok {
+		return "stay within what is held"
+	}
+	return "stay within what is held, or " + c.ask(spec.String())
+}
+
+// ask says how authority is widened: by whoever runs the gateway, never from here.
+func (c *call) ask(spec string) string {
+	return fmt.Sprintf("ask the operator for: capgate agents grant %s '%s'", strings.TrimPrefix(c.agent, "agents/"), spec)
+}
+
+// text is what a model reads. Some clients show it nothing else.
+func (d denial) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Denied by capgate (%s): %s.", d.code, d.why)
+	if d.argument != "" {
+		fmt.Fprintf(&b, " Argument: %s.", d.argument)
+	}
+	if d.hint != "" {
+		fmt.Fprintf(&b, " To proceed, %s.", d.hint)
+	}
+	if d.event != "" {
+		fmt.Fprintf(&b, " [event %s]", d.event)
+	}
+	return b.String()
+}
+
+// body is the denial for programs.
+func (d denial) body(dst []byte) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = wire.AppendString(dst, string(d.code))
+	for _, f := range [...]struct{ name, value string }{
+		{`,"need":`, d.need}, {`,"tool":`, d.tool}, {`,"argument":`, d.argument},
+	} {
+		if f.value != "" {
+			dst = wire.AppendString(append(dst, f.name...), f.value)
+		}
+	}
+	dst = append(dst, `,"held":[`...)
+	for i, h := range d.held {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, h)
+	}
+	dst = append(dst, ']')
+	if d.hint != "" {
+		dst = wire.AppendString(append(dst, `,"hint":`...), d.hint)
+	}
+	dst = wire.AppendString(append(dst, `,"event":`...), d.event)
+	return append(dst, '}')
+}
+
+const denialKey = `"capgate/denial":`
+
+// result is the denial of a tools/call: a result that says it is an error.
+func (d denial) result() []byte {
+	dst := append([]byte(nil), `{"content":[{"type":"text","text":`...)
+	dst = wire.AppendString(dst, d.text())
+	dst = append(dst, `}],"isError":true,"_meta":{`+denialKey...)
+	return append(d.body(dst), "}}"...)
+}
+
+// failure is the denial of anything else, which no result could carry.
+func (d denial) failure() *failure {
+	code := codeDenied
+	if d.code == capability.UnknownTool || d.code == capability.MalformedArguments || d.code == capability.MalformedRequest {
+		code = codeParams
+	}
+	data := append([]byte(nil), `{`+denialKey...)
+	return &failure{code: code, text: d.text(), data: append(d.body(data), '}')}
+}
+
+// needsOf writes requirements for an event, as far as they are known.
+func needsOf(v gate.Verdict) []guardrail.Need {
+	if len(v.Needs) == 0 {
+		if need := v.Decision.Need(); need != nil {
+			return []guardrail.Need{{Verb: string(need.Verb()), Object: need.Object(), Argument: v.Argument}}
+		}
+		if v.Verb != "" {
+			return []guardrail.Need{{Verb: string(v.Verb)}}
+		}
+		return nil
+	}
+	needs := make([]guardrail.Need, len(v.Needs))
+	for i, n := range v.Needs {
+		needs[i] = guardrail.Need{Verb: string(n.Requirement.Verb()), Object: n.Requirement.Object(), Argument: n.Argument}
+	}
+	return needs
+}

@@ -1,0 +1,377 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// order is a request to a server, before it is known which era it speaks.
+type order struct {
+	line   *line
+	method string
+	name   string // what Mcp-Name carries
+	header []upstream.Field
+	body   func(dst []byte) []byte // the members of params, without _meta
+	again  []byte                  // further members that a retry carries
+}
+
+// request writes an order in the words of the server.
+func (c *call) request(o *order, info upstream.Info, token string) upstream.Request {
+	dst := make([]byte, 0, len(c.params.Raw())+512)
+	dst = append(dst, '{')
+	dst = o.body(dst)
+	if len(o.again) > 0 {
+		dst = append(append(dst, ','), o.again...)
+	}
+	mark := len(dst)
+	if mark > 1 {
+		dst = append(dst, ',')
+	}
+	before := len(dst)
+	dst = c.appendMeta(dst, o.line, info, token)
+	if len(dst) == before {
+		dst = dst[:mark]
+	}
+	dst = append(dst, '}')
+	r := upstream.Request{Method: o.method, Params: dst, Token: token}
+	if info.Modern {
+		r.Name, r.Header = o.name, o.header
+	}
+	return r
+}
+
+// appendMeta writes what a server may know besides the arguments: how to report
+// progress, where the call belongs in a trace, and, in the modern era, what may
+// be asked of the client. Nothing else of the agent's _meta goes up.
+func (c *call) appendMeta(dst []byte, l *line, info upstream.Info, token string) []byte {
+	start := len(dst)
+	sep := `"_meta":{`
+	member := func(key string, value []byte) {
+		dst = append(append(dst, sep...), '"')
+		dst = append(append(append(dst, key...), `":`...), value...)
+		sep = ","
+	}
+	if token != "" {
+		member("progressToken", []byte(`"`+token+`"`))
+	}
+	for _, key := range [...]string{"traceparent", "tracestate", "baggage"} {
+		if v, ok := c.meta.Get(key); ok && isTrace(key, v) {
+			member(key, v.Raw())
+		}
+	}
+	if info.Modern {
+		member(metaVersion, []byte(`"`+info.Version+`"`))
+		member(metaClient, c.server.self())
+		member(metaCapabilities, offered(l.up, c.client))
+		if level := c.logLevel(); level != "" {
+			member(metaLogLevel, []byte(`"`+level+`"`))
+		}
+	}
+	if len(dst) == start {
+		return dst
+	}
+	return append(dst, '}')
+}
+
+// meta appends _meta for requests of our own. It is nil for a server that wants
+// none.
+func (l *line) meta(info upstream.Info) func(dst []byte) []byte {
+	if !info.Modern {
+		return nil
+	}
+	return func(dst []byte) []byte {
+		dst = append(dst, `{"`+metaVersion+`":"`+info.Version+`","`+metaClient+`":`...)
+		dst = append(dst, l.tenant.server.self()...)
+		return append(dst, `,"`+metaCapabilities+`":{}}`...)
+	}
+}
+
+// self is the gateway as a client.
+func (s *Server) self() []byte {
+	return []byte(`{"name":"capgate","version":` + string(wire.AppendString(nil, s.version)) + `}`)
+}
+
+// What a modern request says of itself within _meta.
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+)
+
+const maxTrace = 8192 // bytes of a member of _meta that belongs to a trace
+
+// isTrace reports whether a value may be one of those that W3C defines. What it
+// says is for tracing only; it is never made a header.
+func isTrace(key string, v wire.Value) bool {
+	text, ok := v.Str()
+	if !ok || text == "" || len(text) > maxTrace {
+		return false
+	}
+	if key == "traceparent" {
+		return isTraceParent(text)
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func isTraceParent(text string) bool {
+	if len(text) != 55 {
+		return false
+	}
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case i == 2 || i == 35 || i == 52:
+			if c != '-' {
+				return false
+			}
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// forward sends an order up and brings the answer back as a reply.
+func (c *call) forward(o *order) reply {
+	answer, err := c.exchange(o)
+	if err != nil {
+		return c.failed(o, err)
+	}
+	if answer.Error != nil {
+		c.outcome(len(answer.Error), "the server answered with an error")
+		return c.translated(answer.Error)
+	}
+	c.outcome(len(answer.Result), "")
+	result := answer.Result
+	if c.server.scrub != nil {
+		result = c.server.scrub(result)
+	}
+	if answer.Type == "" {
+		result = c.closing(result)
+	}
+	return reply{result: result}
+}
+
+// translated is an error of a server in the era of the agent: some codes mean
+// something else there, or nothing.
+func (c *call) translated(raw []byte) reply {
+	if raw = c.scrubbed(raw); !c.modern {
+		return reply{failure: &failure{raw: raw}}
+	}
+	var doc wire.Doc
+	if doc.Parse(raw, wire.Limits{}) != nil {
+		return fail(codeInternal, "the server answered with an error that cannot be read")
+	}
+	v, _ := doc.Root().Get("code")
+	start, end := v.Span()
+	as := func(code int) []byte {
+		return append(append(append([]byte(nil), raw[:start]...), strconv.Itoa(code)...), raw[end:]...)
+	}
+	switch code, _ := v.Int64(); code {
+	case codeClientCannot:
+		return reply{failure: &failure{raw: raw}, status: 400}
+	case legacyNotFound:
+		return reply{failure: &failure{raw: as(codeParams)}}
+	case codeHeader, codeVersion: // what went wrong is between the gateway and the server
+		return reply{failure: &failure{raw: as(codeInternal)}}
+	}
+	return reply{failure: &failure{raw: raw}}
+}
+
+// legacyNotFound is the code of a resource that is not there, in the legacy era.
+const legacyNotFound = -32002
+
+// failed is the answer when there is none from the server.
+func (c *call) failed(o *order, err error) reply {
+	if denied := (*capability.Denied)(nil); errors.As(err, &denied) {
+		c.outcome(0, "denied at the moment of use")
+		return c.deny(gate.Verdict{Decision: denied.Decision, Why: "denied at the moment of use"})
+	}
+	if r, ok := errors.AsType[*refused](err); ok {
+		c.outcome(0, r.verdict.Why)
+		return c.deny(r.verdict)
+	}
+	if errors.Is(err, errSeal) {
+		c.outcome(0, "requestState: "+err.Error())
+		return c.malformed("requestState: " + err.Error())
+	}
+	c.outcome(0, err.Error())
+	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return fail(codeInternal, "the request was cancelled")
+	}
+	c.notice("a call failed", "error", err)
+	return c.broken(o.line.up.Name, err)
+}
+
+// refused is a denial that came up while the call was under way.
+type refused struct{ verdict gate.Verdict }
+
+func (r *refused) Error() string { return r.verdict.Why }
+
+// broken tells the agent that a server did not answer, and which one.
+func (c *call) broken(name string, err error) reply {
+	text := "upstream " + strconv.Quote(name) + " did not answer"
+	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
+		text = "upstream " + strconv.Quote(name) + " " + f.Text
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "upstream " + strconv.Quote(name) + " did not answer in time"
+	}
+	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: text, hint: "try again later; it may or may not have been done"}
+	e := c.event("refusal")
+	e.Code, e.Error = string(d.code), err.Error()
+	d.event = c.server.record(e)
+	if c.method == "tools/call" {
+		return reply{result: c.closing(d.result())}
+	}
+	f := d.failure()
+	f.code = codeInternal
+	return reply{failure: f}
+}
+
+// exchange sends an order up, as often as the server asks for input in between.
+func (c *call) exchange(o *order) (upstream.Answer, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up))
+	defer cancel()
+	if c.modern && o.line.up.asksClient() {
+		conn, err := o.line.link.Conn(ctx)
+		if err != nil {
+			return upstream.Answer{}, err
+		}
+		if info := conn.Info(); !info.Modern {
+			return c.park(o, info)
+		}
+	}
+	if c.modern {
+		if err := c.resume(o); err != nil {
+			return upstream.Answer{}, err
+		}
+	}
+	return c.rounds(ctx, o)
+}
+
+// rounds sends an order up until the answer is complete.
+func (c *call) rounds(ctx context.Context, o *order) (upstream.Answer, error) {
+	for range maxRounds {
+		answer, err := c.send(ctx, o)
+		if err != nil || answer.Type != "input_required" {
+			return c.known(answer, err)
+		}
+		done, err := c.supply(ctx, o, &answer)
+		if err != nil || done {
+			return answer, err
+		}
+	}
+	return upstream.Answer{}, &upstream.Failed{Upstream: o.line.up.Name, Text: "asked for input again and again"}
+}
+
+// known refuses results of a type that is not known: what they mean cannot be
+// known either.
+func (c *call) known(answer upstream.Answer, err error) (upstream.Answer, error) {
+	if err == nil && answer.Type != "" && answer.Type != "complete" {
+		err = &upstream.Failed{Upstream: c.behind, Text: "answered with a result of a type that is not known"}
+	}
+	return answer, err
+}
+
+// maxRounds is how often a server may ask for input within one call.
+const maxRounds = 16
+
+// send makes one request of an order and waits for its answer.
+func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
+	sink := &errand{call: c, line: o.line}
+	var token string
+	if v, ok := c.meta.Get("progressToken"); ok && (v.Kind() == wire.String || v.Kind() == wire.Number) {
+		token = "capgate-" + c.server.reference()
+		sink.token, sink.progress = token, v.Raw()
+	}
+	o.line.begin(c)
+	defer o.line.finish(c)
+	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+		o.line.loudness(ctx, conn, c.logLevel())
+		return conn.Call(ctx, c.request(o, conn.Info(), token), sink)
+	})
+}
+
+// begin notes a call that is up, so that what the server asks can be given to it.
+func (l *line) begin(c *call) {
+	l.mu.Lock()
+	l.flights[c] = struct{}{}
+	l.mu.Unlock()
+}
+
+func (l *line) finish(c *call) {
+	l.mu.Lock()
+	delete(l.flights, c)
+	l.mu.Unlock()
+}
+
+// errand takes what a server sends while a call is up.
+type errand struct {
+	call     *call
+	line     *line
+	token    string // the progress token that the server has
+	progress []byte // the one that the agent gave
+}
+
+// Notify passes on what belongs to the call.
+func (e *errand) Notify(method string, params []byte) {
+	c := e.call
+	switch method {
+	case "notifications/progress":
+		if out := e.progressFor(params); out != nil && c.out != nil {
+			c.say(note(method, out))
+		}
+	case "notifications/message":
+		if c.out != nil && c.wants(params) {
+			c.say(note(method, c.scrubbed(params)))
+		}
+	default:
+		loose{e.line}.Notify(method, params)
+	}
+}
+
+// say sends the agent something before the answer. An agent that is gone will
+// not miss it.
+func (c *call) say(message []byte) {
+	if err := c.out.send(message); err != nil {
+		c.server.log.Debug("a notification was not delivered", "agent", c.agent, "error", err)
+	}
+}
+
+func (c *call) scrubbed(b []byte) []byte {
+	if c.server.scrub == nil {
+		return b
+	}
+	return c.server.scrub(b)
+}
+
+// progressFor puts the agent's token in the place of ours.
+func (e *errand) progressFor(params []byte) []byte {
+	var doc wire.Doc
+	if e.token == "" || doc.Parse(params, wire.Limits{}) != nil {
+		return nil
+	}
+	v, _ := doc.Root().Get("progressToken")
+	if !v.Equal(e.token) {
+		return nil
+	}
+	start, end := v.Span()
+	return bytes.Join([][]byte{params[:start], e.progress, params[end:]}, nil)
+}

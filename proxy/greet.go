@@ -1,0 +1,256 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// The revisions of the protocol that agents may speak, newest first.
+const (
+	modernRevision = "2026-07-28"
+	legacyRevision = "2025-11-25" // the newest of those that begin with initialize
+	oldestAssumed  = "2025-03-26" // what a client speaks that does not say
+)
+
+func isLegacy(revision string) bool {
+	switch revision {
+	case "2024-11-05", "2025-03-26", "2025-06-18", legacyRevision:
+		return true
+	}
+	return false
+}
+
+// supported lists the revisions as JSON.
+const supported = `["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`
+
+// instructions tell a model what is unusual about this server.
+const instructions = "Each tool works within what this agent was granted. A call outside of that is answered at once, " +
+	"with what it needs, what is held, and how the operator could allow it; calling it again in other words changes nothing."
+
+// initialize begins a session.
+func (c *call) initialize() reply {
+	version, _ := c.params.Get("protocolVersion")
+	text, ok := version.Str()
+	client, _ := c.params.Get("capabilities")
+	if !ok || client.Kind() != wire.Object {
+		return c.malformed("initialize lacks the protocol version or the capabilities of the client")
+	}
+	if !isLegacy(text) {
+		text = legacyRevision
+	}
+	s, err := c.tenant.open(c, text)
+	if err != nil {
+		return fail(codeInternal, err.Error())
+	}
+	c.session, c.tenant = s, s.tenant
+	e := c.event("notice")
+	e.Text = "a session begins"
+	c.server.record(e)
+	dst := wire.AppendString([]byte(`{"protocolVersion":`), text)
+	dst = append(append(dst, `,"capabilities":`...), c.abilities()...)
+	dst = append(append(dst, `,"serverInfo":`...), c.server.self()...)
+	dst = wire.AppendString(append(dst, `,"instructions":`...), instructions)
+	return reply{result: append(dst, '}')}
+}
+
+// discover answers what initialize would, without beginning anything.
+func (c *call) discover() reply {
+	dst := append([]byte(`{"supportedVersions":`+supported+`,"capabilities":`), c.abilities()...)
+	dst = wire.AppendString(append(dst, `,"instructions":`...), instructions)
+	return reply{result: append(c.kept(dst), '}')}
+}
+
+func (c *call) ping() reply { return reply{result: []byte("{}")} }
+
+// abilities is what the servers behind the gateway can do, together. One that
+// does not answer in time is taken to be able to do everything: it may come up.
+func (c *call) abilities() []byte {
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	ups := c.tenant.upstreams()
+	can := make([]map[string]bool, len(ups))
+	var asking sync.WaitGroup
+	for i, u := range ups {
+		asking.Go(func() { can[i] = c.tenant.able(ctx, u) })
+	}
+	asking.Wait()
+	var parts []string
+	for _, a := range [...]struct{ name, body string }{
+		{"tools", `{"listChanged":true}`},
+		{"prompts", `{"listChanged":true}`},
+		{"resources", `{"subscribe":true,"listChanged":true}`},
+		{"completions", "{}"},
+		{"logging", "{}"},
+	} {
+		if a.name == "tools" || slices.ContainsFunc(can, func(m map[string]bool) bool { return m[a.name] }) {
+			parts = append(parts, `"`+a.name+`":`+a.body)
+		}
+	}
+	return []byte("{" + strings.Join(parts, ",") + "}")
+}
+
+func (t *tenant) able(ctx context.Context, u *Upstream) map[string]bool {
+	all := map[string]bool{"prompts": true, "resources": true, "completions": true, "logging": true}
+	l, err := t.line(u)
+	if err != nil {
+		return all
+	}
+	conn, err := l.link.Conn(ctx)
+	if err != nil {
+		return all
+	}
+	for name := range all {
+		all[name] = able(conn.Info(), name)
+	}
+	return all
+}
+
+// levels of logs, least important first.
+const levels = "debug info notice warning error critical alert emergency"
+
+// rank is the place of a level, -1 for none.
+func rank(level string) int { return slices.Index(strings.Fields(levels), level) }
+
+// setLevel answers logging/setLevel. Servers are told when they are next called.
+func (c *call) setLevel() reply {
+	v, _ := c.params.Get("level")
+	level, _ := v.Str()
+	if rank(level) < 0 {
+		return c.malformed("logging/setLevel names no level")
+	}
+	c.session.mu.Lock()
+	c.session.level = level
+	c.session.mu.Unlock()
+	return reply{result: []byte("{}")}
+}
+
+// logLevel is the least level of logs that the agent wants to see, "" for none.
+func (c *call) logLevel() string {
+	if c.session != nil {
+		return c.session.logLevel()
+	}
+	v, _ := c.meta.Get(metaLogLevel)
+	level, _ := v.Str()
+	if rank(level) < 0 {
+		return ""
+	}
+	return level
+}
+
+func (s *session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// wants reports whether the agent asked for logs like this one.
+func (c *call) wants(params []byte) bool {
+	if c.session != nil {
+		return c.session.wants(params)
+	}
+	return loudEnough(params, c.logLevel())
+}
+
+// wants reports whether a session is to see a log. One that never said what it
+// wants sees what the server thinks right.
+func (s *session) wants(params []byte) bool {
+	level := s.logLevel()
+	return level == "" || loudEnough(params, level)
+}
+
+func loudEnough(params []byte, least string) bool {
+	var doc wire.Doc
+	if least == "" || doc.Parse(params, wire.Limits{}) != nil {
+		return false
+	}
+	v, _ := doc.Root().Get("level")
+	level, _ := v.Str()
+	return rank(level) >= rank(least)
+}
+
+// loudness tells a server of the legacy era which logs are wanted, unless that is
+// what it was told last over this connection.
+func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
+	if level == "" || conn.Info().Modern || !able(conn.Info(), "logging") {
+		return
+	}
+	l.mu.Lock()
+	known := l.levelled == conn && l.level == level
+	l.levelled, l.level = conn, level
+	l.mu.Unlock()
+	if known {
+		return
+	}
+	_, err := conn.Call(ctx, upstream.Request{Method: "logging/setLevel", Params: []byte(`{"level":"` + level + `"}`)}, nil)
+	if err != nil {
+		l.tenant.server.log.Debug("a level of logs was not set", "upstream", l.up.Name, "error", err)
+	}
+}
+
+// open begins a session of the agent.
+func (t *tenant) open(c *call, version string) (*session, error) {
+	s := t.server
+	id, err := s.secret()
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.secret()
+	if err != nil {
+		return nil, err
+	}
+	client := new(wire.Doc)
+	if err := client.Parse(append([]byte(nil), c.params.Raw()...), wire.Limits{}); err != nil {
+		return nil, err
+	}
+	one := newSession(id, name[:8], version, client, s.now())
+	one.credential, one.tenant = c.credential, t
+	if slices.ContainsFunc(t.upstreams(), (*Upstream).asksClient) {
+		one.tenant = newTenant(s, t.agent)
+		one.tenant.outer, one.tenant.only = t, one
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || s.ctx.Err() != nil {
+		return nil, errClosed
+	}
+	t.sweep(s.now())
+	if len(t.sessions) >= s.limits.Sessions {
+		return nil, errSessions
+	}
+	t.sessions[id] = one
+	return one, nil
+}
+
+// sweep ends the sessions that nobody uses any more. The lock is held.
+func (t *tenant) sweep(now time.Time) {
+	for id, s := range t.sessions {
+		if s.idle(now) > t.server.limits.Idle {
+			delete(t.sessions, id)
+			go s.end()
+		}
+	}
+}
+
+var errSessions = errors.New("too many sessions are open")
+
+// find returns an open session of the agent by the id that it shows.
+func (t *tenant) find(id string) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sessions[id]
+}
+
+// drop ends a session at the agent's wish.
+func (t *tenant) drop(s *session) {
+	t.mu.Lock()
+	delete(t.sessions, s.id)
+	t.mu.Unlock()
+	s.end()
+}

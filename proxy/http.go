@@ -1,0 +1,437 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"capgate/capability"
+	"capgate/guardrail"
+	"capgate/wire"
+)
+
+const (
+	bodyTime   = 30 * time.Second // for the body of a request to arrive
+	writeTime  = 30 * time.Second // for an agent to take what is sent to it
+	heartbeat  = 25 * time.Second // between signs of life on an idle stream
+	pooledBody = 256 << 10        // larger ones are not kept for the next request
+)
+
+// ServeHTTP answers one request of an agent.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/mcp", "/mcp/":
+	case "/healthz":
+		s.health(w)
+		return
+	default:
+		http.Error(w, "there is nothing here; MCP is at /mcp", http.StatusNotFound)
+		return
+	}
+	if why := s.foreign(r); why != "" {
+		s.turnAway(w, r, http.StatusForbidden, capability.Forbidden, why)
+		return
+	}
+	v := visit{server: s, w: w, r: r, policy: s.policy.Load()}
+	if !v.recognise() {
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		v.post()
+	case http.MethodGet:
+		v.get()
+	case http.MethodDelete:
+		v.delete()
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "the method is not one of MCP", http.StatusMethodNotAllowed)
+	}
+}
+
+func (s *Server) health(w http.ResponseWriter) {
+	if s.policy.Load() == nil || s.ctx.Err() != nil {
+		http.Error(w, "not serving", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n") // who asked and did not wait will ask again
+}
+
+// foreign says why a request does not come from where requests may come from, ""
+// if it does: a web page that had its name resolve to this machine shows itself
+// by the name in Host, and every other page by its Origin.
+func (s *Server) foreign(r *http.Request) string {
+	if !isLocal(r.Host) && !slices.Contains(s.hosts, hostOnly(r.Host)) {
+		return "the Host header names another machine"
+	}
+	origins := r.Header["Origin"]
+	if len(origins) == 0 {
+		return ""
+	}
+	if len(origins) == 1 && (slices.Contains(s.origins, origins[0]) || isLocalOrigin(origins[0])) {
+		return ""
+	}
+	return "the request comes from a web page of another origin"
+}
+
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return strings.ToLower(host)
+	}
+	return strings.ToLower(strings.Trim(hostport, "[]"))
+}
+
+func isLocal(hostport string) bool {
+	switch hostOnly(hostport) {
+	case "localhost", "127.0.0.1", "::1":
+		return true
+	}
+	return false
+}
+
+func isLocalOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && isLocal(u.Host)
+}
+
+// turnAway refuses a request before anything of it is read.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code capability.Code, why string) {
+	e := &guardrail.Event{Kind: "refusal", Code: string(code), Text: why, Method: r.Method}
+	d := denial{code: code, why: why, event: s.record(e)}
+	f := d.failure()
+	answer := reply{failure: f}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(answer.append(nil, nil)) // the status has said it
+}
+
+// visit is one request of an agent over HTTP.
+type visit struct {
+	server     *Server
+	w          http.ResponseWriter
+	r          *http.Request
+	policy     *Policy
+	tenant     *tenant
+	agent      string
+	credential string
+}
+
+// recognise finds out whose token the request shows. Nothing else says who an
+// agent is: no header, no name that the client gives itself.
+func (v *visit) recognise() bool {
+	if v.policy == nil {
+		http.Error(v.w, "the gateway is starting", http.StatusServiceUnavailable)
+		return false
+	}
+	shown := v.r.Header["Authorization"]
+	if len(shown) == 1 {
+		if scheme, token, ok := strings.Cut(shown[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			if c, ok := v.policy.Credentials.Recognise(strings.TrimSpace(token), v.server.now()); ok {
+				return v.admit(c.Agent, c.ID)
+			}
+		}
+	}
+	v.w.Header().Set("WWW-Authenticate", `Bearer realm="capgate"`)
+	v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated,
+		"the request shows no token of an agent: send Authorization: Bearer with one that capgate agents token issue has printed")
+	return false
+}
+
+func (v *visit) admit(agent, credential string) bool {
+	t, err := v.server.tenant(agent)
+	if err != nil {
+		http.Error(v.w, err.Error(), http.StatusServiceUnavailable)
+		return false
+	}
+	v.tenant, v.agent, v.credential = t, agent, credential
+	return true
+}
+
+// letter is the body of a request and the index over it, to be used again.
+type letter struct {
+	body []byte
+	doc  wire.Doc
+}
+
+// letters keeps them. The pool is made once and holds no state that is seen.
+func (s *Server) letter() *letter {
+	if l, ok := s.letters.Get().(*letter); ok {
+		return l
+	}
+	return new(letter)
+}
+
+func (s *Server) putBack(l *letter) {
+	l.doc.Reset()
+	if cap(l.body) <= pooledBody {
+		s.letters.Put(l)
+	}
+}
+
+// post answers a POST: one message.
+func (v *visit) post() {
+	if kind, params, err := mime.ParseMediaType(v.r.Header.Get("Content-Type")); err != nil || kind != "application/json" ||
+		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		v.refuse(http.StatusUnsupportedMediaType, nil, codeRequest, "the body must be application/json")
+		return
+	}
+	if !accepts(v.r.Header, "application/json") {
+		v.refuse(http.StatusNotAcceptable, nil, codeRequest, "the answer is application/json, or an event stream: accept both")
+		return
+	}
+	l := v.server.letter()
+	defer v.server.putBack(l)
+	if !v.read(l) {
+		return
+	}
+	if err := l.doc.Parse(l.body, wire.Limits{Bytes: v.server.limits.Body}); err != nil {
+		v.refuse(http.StatusBadRequest, nil, codeParse, string(capability.MalformedRequest)+": "+err.Error())
+		return
+	}
+	m, err := readMessage(&l.doc)
+	if bad := (*malformed)(nil); errors.As(err, &bad) {
+		v.refuse(http.StatusBadRequest, bad.id, bad.code, bad.Error())
+		return
+	}
+	v.message(m)
+}
+
+// accepts reports whether a client takes an answer of a media type. One that says
+// nothing takes any.
+func accepts(h http.Header, kind string) bool {
+	list := h["Accept"]
+	if len(list) == 0 {
+		return true
+	}
+	family, _, _ := strings.Cut(kind, "/")
+	for _, line := range list {
+		for one := range strings.SplitSeq(line, ",") {
+			one, _, _ = strings.Cut(one, ";")
+			switch one = strings.ToLower(strings.TrimSpace(one)); one {
+			case kind, "*/*", family + "/*":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// read takes in the whole body, within the limits.
+func (v *visit) read(l *letter) bool {
+	limit := v.server.limits.Body
+	if v.r.ContentLength > int64(limit) {
+		v.refuse(http.StatusRequestEntityTooLarge, nil, codeRequest, "the message is longer than "+strconv.Itoa(limit)+" bytes")
+		return false
+	}
+	rc := http.NewResponseController(v.w)
+	deadline := v.r.ContentLength < 0 || v.r.ContentLength > 2048 // what is shorter came with the headers, or soon does
+	if deadline || v.r.ContentLength != 0 {
+		if err := rc.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			v.refuse(http.StatusInternalServerError, nil, codeInternal, "the connection cannot be used")
+			return false
+		}
+	}
+	var err error
+	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
+	switch {
+	case errors.Is(err, errLong):
+		v.refuse(http.StatusRequestEntityTooLarge, nil, codeRequest, "the message is longer than "+strconv.Itoa(limit)+" bytes")
+		return false
+	case err != nil:
+		v.refuse(http.StatusBadRequest, nil, codeParse, "the message broke off")
+		return false
+	}
+	return rc.SetReadDeadline(time.Time{}) == nil || true
+}
+
+var errLong = errors.New("too long")
+
+// fill reads to the end, at most limit bytes.
+func fill(dst []byte, r io.Reader, length int64, limit int) ([]byte, error) {
+	want := 4096
+	if length >= 0 {
+		want = int(length) + 1
+	}
+	dst = slices.Grow(dst, want)
+	for {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, cap(dst))
+		}
+		n, err := r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if len(dst) > limit {
+			return dst, errLong
+		}
+		if errors.Is(err, io.EOF) {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
+
+// refuse answers a message that is not one, and records it.
+func (v *visit) refuse(status int, id []byte, code int, text string) {
+	e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: string(capability.MalformedRequest), Text: text, Policy: v.policy.Hash}
+	d := denial{code: capability.MalformedRequest, why: text, event: v.server.record(e)}
+	f := d.failure()
+	f.code = code
+	v.write(id, reply{failure: f, status: status})
+}
+
+// write sends an answer that is JSON.
+func (v *visit) write(id []byte, r reply) {
+	h := v.w.Header()
+	h["Content-Type"] = jsonType()
+	status := r.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if len(r.result) < pooledBody {
+		body := r.append(make([]byte, 0, r.size()), id)
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		v.w.WriteHeader(status)
+		_, _ = v.w.Write(body) // an agent that is gone will not miss it
+		return
+	}
+	head := r.open(make([]byte, 0, maxID+256), id)
+	tail := r.close(nil)
+	h["Content-Length"] = []string{strconv.Itoa(len(head) + len(r.result) + len(tail))}
+	v.w.WriteHeader(status)
+	for _, part := range [...][]byte{head, r.result, tail} {
+		if _, err := v.w.Write(part); err != nil {
+			return
+		}
+	}
+}
+
+func jsonType() []string { return []string{"application/json"} }
+
+// exchange is the answer to one request, as it is written: one JSON document, or
+// an event stream as soon as something goes before the answer. Who sends does not
+// wait for the agent to take it: a server's connection may be read by the same
+// goroutine.
+type exchange struct {
+	*visit
+	events bool // the client takes event streams
+
+	mu     sync.Mutex
+	queue  [][]byte
+	taker  chan struct{} // closed when the goroutine that writes has ended; nil before the first message
+	wake   chan struct{} // holds a token when there is something to write
+	over   bool
+	failed error
+}
+
+var (
+	errNoStream = errors.New("the client does not take event streams")
+	errDone     = errors.New("the request has been answered")
+	errSlow     = errors.New("the client does not take what it is sent")
+)
+
+// send queues one message that goes before the answer.
+func (x *exchange) send(message []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.over:
+		return errDone
+	case !x.events:
+		return errNoStream
+	case x.failed != nil:
+		return x.failed
+	case len(x.queue) >= maxQueue:
+		return errSlow
+	case x.taker == nil:
+		x.taker, x.wake = make(chan struct{}), make(chan struct{}, 1)
+		go x.deliver()
+	}
+	x.queue = append(x.queue, slices.Clone(message))
+	select {
+	case x.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return nil
+}
+
+// deliver writes what is queued, until the answer is there.
+func (x *exchange) deliver() {
+	defer close(x.taker)
+	beginStream(x.w)
+	for range x.wake {
+		x.mu.Lock()
+		queue, over := x.queue, x.over
+		x.queue = nil
+		x.mu.Unlock()
+		for _, message := range queue {
+			if err := writeEvent(x.w, message); err != nil {
+				x.mu.Lock()
+				x.failed = err
+				x.mu.Unlock()
+				return
+			}
+		}
+		if over {
+			return
+		}
+	}
+}
+
+// finish writes the answer, behind everything that was sent before it.
+func (x *exchange) finish(id []byte, r reply) {
+	x.mu.Lock()
+	x.over = true
+	taker := x.taker
+	x.mu.Unlock()
+	if taker == nil {
+		if !r.done {
+			x.write(id, r)
+		}
+		return
+	}
+	select {
+	case x.wake <- struct{}{}:
+	default: // it is awake, and looks again
+	}
+	<-taker
+	if x.failed == nil && !r.done {
+		_ = writeEvent(x.w, r.append(make([]byte, 0, r.size()), id)) // an agent that is gone will not miss it
+	}
+}
+
+// beginStream turns an answer into an event stream.
+func beginStream(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+}
+
+// writeEvent writes one message as an event, on one line, and sends it off.
+func writeEvent(w http.ResponseWriter, message []byte) error {
+	rc := http.NewResponseController(w)
+	if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	event := make([]byte, 0, len(message)+32)
+	event = append(append(event, "event: message\ndata: "...), message...)
+	for i := len("event: message\n"); i < len(event); i++ {
+		if event[i] == '\n' || event[i] == '\r' {
+			event[i] = ' '
+		}
+	}
+	if _, err := w.Write(append(event, "\n\n"...)); err != nil {
+		return err
+	}
+	return rc.Flush()
+}

@@ -1,0 +1,328 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capgate/capability"
+	"capgate/guardrail"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+const (
+	listTime = 30 * time.Second // to fetch a list
+	patience = 3 * time.Second  // that other servers are waited for, before a list is shown without theirs
+)
+
+// line is the connection to one upstream for one tenant, with the lists that the
+// server gave last.
+type line struct {
+	tenant *tenant
+	up     *Upstream
+	link   *upstream.Link
+	lists  [listKinds]listing
+	ups    atomic.Int64 // how often it has come up
+
+	mu       sync.Mutex
+	flights  map[*call]struct{} // the calls that are up
+	levelled upstream.Conn      // the connection over which the server was told
+	level    string             // which logs are wanted
+	followed map[string]bool    // the resources that it is asked to tell of
+}
+
+// listKind is one of the lists that servers have.
+type listKind uint8
+
+const (
+	toolList listKind = iota
+	promptList
+	resourceList
+	templateList
+	listKinds
+)
+
+// listKind in the words of the protocol.
+func (k listKind) words() (method, member, ability string) {
+	switch k {
+	case toolList:
+		return "tools/list", "tools", "tools"
+	case promptList:
+		return "prompts/list", "prompts", "prompts"
+	case resourceList:
+		return "resources/list", "resources", "resources"
+	default:
+		return "resources/templates/list", "resourceTemplates", "resources"
+	}
+}
+
+func newLine(t *tenant, u *Upstream) *line {
+	l := &line{tenant: t, up: u, flights: map[*call]struct{}{}, followed: map[string]bool{}}
+	for i := range l.lists {
+		l.lists[i].wanted = 1
+	}
+	l.link = upstream.NewLink(u.Name, l.dial, upstream.LinkOptions{OnUp: l.cameUp})
+	return l
+}
+
+// dial opens the connection for whom it is for.
+func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
+	client := upstream.Client{
+		Info:         []byte(`{"name":"capgate","version":` + string(wire.AppendString(nil, l.tenant.server.version)) + `}`),
+		Capabilities: l.capabilities(),
+	}
+	p := Peer{Agent: l.tenant.agent, Client: client, Events: loose{l}, Decide: l.decide}
+	if l.tenant.only == nil || l.up.modernOnly.Load() {
+		return l.up.Open(ctx, p)
+	}
+	// A session is carried best by a session: what the server asks in between
+	// goes straight through.
+	p.Client.Protocol = legacyRevision
+	conn, err := l.up.Open(ctx, p)
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	p.Client.Protocol = ""
+	if conn, err = l.up.Open(ctx, p); err == nil && conn.Info().Modern {
+		l.up.modernOnly.Store(true)
+	}
+	return conn, err
+}
+
+// capabilities is what may be asked over the connection: what the operator lets
+// the server ask, as far as the client behind it can answer.
+//
+// A connection that is not for one session is for clients that say with each
+// request what they can, and what they cannot is refused when it is asked.
+func (l *line) capabilities() []byte {
+	if l.tenant.only != nil {
+		return offered(l.up, l.tenant.only.capabilities())
+	}
+	var any wire.Doc
+	if err := any.Parse([]byte(anyClient), wire.Limits{}); err != nil {
+		return []byte("{}")
+	}
+	return offered(l.up, any.Root())
+}
+
+// anyClient is a client that can answer whatever a server may ask.
+const anyClient = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`
+
+// offered writes the capabilities of a client as a server is to see them.
+func offered(u *Upstream, client wire.Value) []byte {
+	var parts []string
+	if u.mayAsk("roots") {
+		parts = append(parts, `"roots":{}`)
+	}
+	for _, name := range [...]string{"elicitation", "sampling"} {
+		if v, ok := client.Get(name); ok && u.mayAsk(name) && v.Kind() == wire.Object {
+			parts = append(parts, `"`+name+`":`+string(v.Raw()))
+		}
+	}
+	return []byte("{" + strings.Join(parts, ",") + "}")
+}
+
+// decide is asked by servers within this process at the moment of use. What needs
+// approval then was not part of the call that was approved.
+func (l *line) decide(need *capability.Requirement) error {
+	v := l.tenant.server.policy.Load().Gate.Use(l.tenant.agent, l.up.Tool(""), need)
+	if v.Decision.Allowed() {
+		return nil
+	}
+	return &capability.Denied{Decision: v.Decision}
+}
+
+// cameUp runs whenever the server was started or dialled. After the first time,
+// its lists may differ from what they were.
+func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
+	if l.ups.Add(1) == 1 {
+		return nil
+	}
+	l.mu.Lock()
+	followed := slices.Collect(maps.Keys(l.followed))
+	l.mu.Unlock()
+	s := l.tenant.server
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, listTime)
+		defer cancel()
+		for _, uri := range followed {
+			if err := l.follow(ctx, conn, uri); err != nil {
+				s.log.Warn("a subscription was not renewed", "upstream", l.up.Name, "error", err)
+			}
+		}
+	})
+	for i := range l.lists {
+		l.lists[i].renew()
+	}
+	l.tenant.touched(none)
+	return nil
+}
+
+// touched makes everyone who sees a tenant's servers look again.
+func (t *tenant) touched(said listKind) {
+	if t.agent == "" {
+		for _, other := range t.server.everyone() {
+			if other != t {
+				other.changed(said)
+			}
+		}
+		return
+	}
+	t.changed(said)
+	for _, in := range t.inner() {
+		in.changed(said)
+	}
+}
+
+// listing is one list of a server, as it was fetched last.
+type listing struct {
+	mu     sync.Mutex
+	wanted uint64 // counts up whenever the server says that the list has changed
+	have   uint64 // which of them the items are
+	items  []item
+	err    error
+	busy   chan struct{} // closed when the fetch that is on has ended
+}
+
+// item is one entry of a list, as the server wrote it.
+type item struct {
+	raw  []byte
+	doc  *wire.Doc // over raw
+	exam *exam     // of a tool
+}
+
+func (i item) text(key string) string {
+	v, _ := i.doc.Root().Get(key)
+	text, _ := v.Str()
+	return text
+}
+
+// renew makes the next look fetch the list again.
+func (g *listing) renew() {
+	g.mu.Lock()
+	g.wanted++
+	g.mu.Unlock()
+}
+
+// version says which state of the list is known, 0 for none.
+func (g *listing) version() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.have != g.wanted {
+		return 0
+	}
+	return g.have
+}
+
+// list returns a list of the server, and fetches it when it is not known or has
+// changed. While a server does not answer, what it said last is what there is.
+func (l *line) list(ctx context.Context, k listKind) ([]item, uint64, error) {
+	g := &l.lists[k]
+	for {
+		g.mu.Lock()
+		if g.have == g.wanted {
+			items, have := g.items, g.have
+			g.mu.Unlock()
+			return items, have, nil
+		}
+		busy := g.busy
+		if busy == nil {
+			busy = make(chan struct{})
+			g.busy = busy
+			wanted := g.wanted
+			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
+		}
+		g.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.items, 0, ctx.Err()
+		}
+		g.mu.Lock()
+		items, have, err := g.items, g.have, g.err
+		g.mu.Unlock()
+		if err != nil {
+			return items, 0, err
+		}
+		if have != 0 {
+			return items, have, nil
+		}
+	}
+}
+
+// fetch gets a list and puts it where it is looked for.
+func (l *line) fetch(k listKind, wanted uint64) {
+	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
+	defer cancel()
+	items, err := l.get(ctx, k)
+	g := &l.lists[k]
+	g.mu.Lock()
+	if g.err = err; err == nil {
+		g.items, g.have = items, wanted
+	}
+	busy := g.busy
+	g.busy = nil
+	g.mu.Unlock()
+	close(busy)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up.Name, "error", err)
+	}
+	if err == nil {
+		l.tenant.touched(none)
+	}
+}
+
+func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
+	conn, err := l.link.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	method, member, ability := k.words()
+	if !able(conn.Info(), ability) {
+		return nil, nil
+	}
+	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
+	if err != nil {
+		return nil, err
+	}
+	items := make([]item, len(raw))
+	for i, r := range raw {
+		doc, err := wire.Parse(r)
+		if err != nil || doc.Root().Kind() != wire.Object {
+			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up.Name, i, method, err)
+		}
+		items[i] = item{raw: r, doc: doc}
+		if k == toolList {
+			items[i].exam = examine(items[i])
+		}
+	}
+	return items, nil
+}
+
+// able reports whether a server said that it can do something.
+func able(info upstream.Info, ability string) bool {
+	var doc wire.Doc
+	if doc.Parse(info.Capabilities, wire.Limits{}) != nil {
+		return false
+	}
+	v, ok := doc.Root().Get(ability)
+	return ok && v.Kind() == wire.Object
+}
+
+// event begins a record of something that the server did.
+func (l *line) event(kind, method string) *guardrail.Event {
+	e := &guardrail.Event{Kind: kind, Agent: l.tenant.agent, Upstream: l.up.Name, Method: method, Policy: l.tenant.server.policy.Load().Hash}
+	if l.tenant.only != nil {
+		e.Session = l.tenant.only.name
+	}
+	return e
+}

@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	"capgate/wire"
+)
+
+// freshness is how long a client may keep a list without asking again. It is told
+// when a list changes; this is for the one that does not listen.
+const freshness = 5 * time.Second
+
+func (c *call) listTools() reply     { return c.list(toolList) }
+func (c *call) listPrompts() reply   { return c.list(promptList) }
+func (c *call) listResources() reply { return c.list(resourceList) }
+func (c *call) listTemplates() reply { return c.list(templateList) }
+
+// list answers with one page of a list: what the agent could use, and no more.
+func (c *call) list(k listKind) reply {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.tenant.catalogue(ctx)
+	if err != nil {
+		return fail(codeInternal, "the list could not be made: "+err.Error())
+	}
+	n, ok := c.cursor(k)
+	if !ok || n >= len(cat.pages[k]) {
+		return c.malformed("the cursor was not given to this agent, or is too old")
+	}
+	c.tenant.seen(cat)
+	_, member, _ := k.words()
+	p := cat.pages[k][n]
+	var tail []byte
+	if !p.last {
+		next, err := c.server.seal.close(c.pageBond(k), binary.BigEndian.AppendUint32(nil, uint32(n+1)))
+		if err != nil {
+			return fail(codeInternal, err.Error())
+		}
+		tail = append(append(append(tail, `,"nextCursor":"`...), next...), '"')
+	}
+	return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.kept(tail), '}')}
+}
+
+// kept says how long what is answered may be kept, and that it is for this agent
+// only.
+func (c *call) kept(dst []byte) []byte {
+	if !c.modern {
+		return dst
+	}
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), freshness.Milliseconds(), 10)
+	dst = append(dst, `,"cacheScope":"private","resultType":"complete","_meta":{"`+metaServer+`":`...)
+	return append(append(dst, c.server.self()...), '}')
+}
+
+// pageBond is what a cursor is bound to.
+func (c *call) pageBond(k listKind) bond {
+	_, member, _ := k.words()
+	return bond{purpose: "cursor", agent: c.agent, about: member}
+}
+
+// cursor reads which page is asked for.
+func (c *call) cursor(k listKind) (page int, ok bool) {
+	v, has := c.params.Get("cursor")
+	if !has || v.Kind() == wire.Null {
+		return 0, true
+	}
+	text, _ := v.Str()
+	plain, err := c.server.seal.open(c.pageBond(k), text)
+	if err != nil || len(plain) != 4 {
+		return 0, false
+	}
+	return int(binary.BigEndian.Uint32(plain)), true
+}
+
+// seen notes what was shown, so that a change can be told from it.
+func (t *tenant) seen(cat *catalogue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shown == (fingerprint{}) || t.listened() {
+		t.shown = cat.shown
+	}
+}
+
+// listened reports whether nobody waits to be told of changes. The lock is held.
+func (t *tenant) listened() bool { return len(t.sessions) == 0 && len(t.streams) == 0 && t.only == nil }

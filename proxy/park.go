@@ -1,0 +1,264 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+const (
+	parkTime  = 10 * time.Minute // that a call waits for an agent to come back
+	maxParked = 256              // calls of one gateway that wait
+)
+
+// parking holds the calls of agents of the modern era whose server, of the legacy
+// era, asked something in between. The call stays open at the server, while the
+// agent gets the question as its answer and comes back with another request.
+type parking struct {
+	mu    sync.Mutex
+	calls map[string]*parked // by ticket
+}
+
+// parked is one such call.
+type parked struct {
+	cancel context.CancelFunc
+	asks   chan question
+	done   chan struct{} // closed when the server has answered
+	answer upstream.Answer
+	err    error
+
+	mu    sync.Mutex
+	now   *errand // of the request that waits at the moment
+	open  map[string]question
+	count int
+	limit *time.Timer
+}
+
+// question is what a server asks while its call is up.
+type question struct {
+	key    string
+	method string
+	params []byte
+	answer chan outcome
+}
+
+// Notify passes on to the request that waits at the moment.
+func (p *parked) Notify(method string, params []byte) {
+	p.mu.Lock()
+	now := p.now
+	p.mu.Unlock()
+	if now != nil {
+		now.Notify(method, params)
+	}
+}
+
+// Ask hands a question to the request that waits, and waits itself until some
+// request has brought the answer.
+func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+	p.mu.Lock()
+	now := p.now
+	p.mu.Unlock()
+	if now == nil {
+		return nil, &upstream.Refusal{Code: codeInternal, Message: "nobody waits for the call"}
+	}
+	c := now.call
+	var doc wire.Doc
+	if params != nil && doc.Parse(params, wire.Limits{}) != nil {
+		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be read"}
+	}
+	if err := c.server.mayAsk(now.line, c.client, method, doc.Root()); err != nil {
+		return nil, err
+	}
+	if method == askRoots {
+		return c.server.roots(c.agent), nil
+	}
+	q := question{method: method, params: append([]byte(nil), c.scrubbed(params)...), answer: make(chan outcome, 1)}
+	select {
+	case p.asks <- q:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case got := <-q.answer:
+		return answerOf(got, nil)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// park carries a call that may be asked something in between: a new one, or one
+// that the agent comes back to.
+func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
+	sink := &errand{call: c, line: o.line}
+	p, err := c.unpark(sink)
+	switch {
+	case err != nil:
+		return upstream.Answer{}, err
+	case p == nil:
+		p = c.startParked(o, info, sink)
+	case p.unanswered():
+		return c.hold(p)
+	}
+	return c.await(p, o)
+}
+
+// startParked sends the order up. The call at the server outlives the request of
+// the agent, within a limit of its own.
+func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
+	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up))
+	p := &parked{cancel: cancel, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
+	var token string
+	if v, ok := c.meta.Get("progressToken"); ok && (v.Kind() == wire.String || v.Kind() == wire.Number) {
+		token = "capgate-" + c.server.reference()
+		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
+	}
+	r := c.request(o, info, token) // now: the document goes when this request does
+	c.server.work.Go(func() {
+		defer cancel()
+		defer close(p.done)
+		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) { return conn.Call(ctx, r, p) })
+	})
+	return p
+}
+
+// await waits for the server's answer, or for something that it asks.
+func (c *call) await(p *parked, o *order) (upstream.Answer, error) {
+	limit := time.NewTimer(c.timeLimit(o.line.up))
+	defer limit.Stop()
+	select {
+	case <-p.done:
+		return c.known(p.answer, p.err)
+	case q := <-p.asks:
+		p.add(q)
+		return c.hold(p)
+	case <-c.ctx.Done():
+		p.cancel()
+		<-p.done
+		return upstream.Answer{}, c.ctx.Err()
+	case <-limit.C:
+		p.cancel()
+		<-p.done
+		return upstream.Answer{}, context.DeadlineExceeded
+	}
+}
+
+// add notes a question that is to be answered.
+func (p *parked) add(q question) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	q.key = "ask-" + strconv.Itoa(p.count)
+	p.open[q.key] = q
+}
+
+func (p *parked) unanswered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open) > 0
+}
+
+// hold parks the call and makes what is asked the agent's answer.
+func (c *call) hold(p *parked) (upstream.Answer, error) {
+	s := c.server
+	ticket, err := s.secret()
+	if err != nil {
+		p.cancel()
+		return upstream.Answer{}, err
+	}
+	sealed, err := s.seal.close(c.bond("parked"), []byte(ticket))
+	if err != nil {
+		p.cancel()
+		return upstream.Answer{}, err
+	}
+	p.mu.Lock()
+	p.now = nil
+	p.mu.Unlock()
+	s.parked.mu.Lock()
+	if s.parked.calls == nil {
+		s.parked.calls = map[string]*parked{}
+	}
+	if len(s.parked.calls) >= maxParked {
+		s.parked.mu.Unlock()
+		p.cancel()
+		return upstream.Answer{}, errTooManyParked
+	}
+	s.parked.calls[ticket] = p
+	p.limit = time.AfterFunc(parkTime, func() {
+		if s.parked.take(ticket) != nil {
+			p.cancel()
+		}
+	})
+	s.parked.mu.Unlock()
+	return upstream.Answer{Type: "input_required", Result: p.questions(sealed)}, nil
+}
+
+var errTooManyParked = errors.New("too many calls wait for input")
+
+// questions writes what is open, as the answer of the agent.
+func (p *parked) questions(state string) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dst := []byte(`{"resultType":"input_required","inputRequests":{`)
+	first := true
+	for key, q := range p.open {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(wire.AppendString(dst, key), `:{"method":`...)
+		dst = wire.AppendString(dst, q.method)
+		if q.params != nil {
+			dst = append(append(dst, `,"params":`...), q.params...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, `},"requestState":"`+state+`"}`...)
+}
+
+// take removes a parked call. A ticket is good once.
+func (k *parking) take(ticket string) *parked {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.calls[ticket]
+	delete(k.calls, ticket)
+	return p
+}
+
+// unpark finds the call that an agent comes back to, and gives the server what it
+// asked for. It returns nil for a request that begins a call.
+func (c *call) unpark(sink *errand) (*parked, error) {
+	state, ok := c.params.Get("requestState")
+	if !ok {
+		return nil, nil
+	}
+	text, _ := state.Str()
+	ticket, err := c.server.seal.open(c.bond("parked"), text)
+	if err != nil {
+		return nil, err
+	}
+	p := c.server.parked.take(string(ticket))
+	if p == nil {
+		return nil, errSeal
+	}
+	p.limit.Stop()
+	given, _ := c.params.Get("inputResponses")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sink.token, sink.progress = "", nil
+	p.now = sink
+	for key, value := range given.Members() {
+		name, _ := key.Str()
+		q, asked := p.open[name]
+		if !asked || value.Kind() != wire.Object {
+			continue
+		}
+		delete(p.open, name)
+		q.answer <- outcome{result: append([]byte(nil), value.Raw()...)}
+	}
+	return p, nil
+}

@@ -1,0 +1,247 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/wire"
+)
+
+// getPrompt answers prompts/get.
+func (c *call) getPrompt() reply {
+	name, _ := c.params.Get("name")
+	var ok bool
+	if c.exposed, ok = name.Str(); !ok {
+		return c.malformed("prompts/get names no prompt")
+	}
+	c.args, _ = c.params.Get("arguments")
+	if k := c.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
+		return c.malformed("the arguments of prompts/get are not an object")
+	}
+	p, denied := c.findPrompt(c.exposed)
+	if p == nil {
+		return c.deny(denied)
+	}
+	c.behind, c.target = p.line.up.Name, p.line.up.called(p.name)
+	v := c.policy.Gate.Prompt(c.agent, p.line.up.promptOf(p.name), c.args)
+	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
+		dst = wire.AppendString(append(dst, `"name":`...), p.name)
+		if c.args.Kind() == wire.Object {
+			dst = append(append(dst, `,"arguments":`...), c.args.Raw()...)
+		}
+		return dst
+	}})
+}
+
+// permitted forwards what a verdict allows.
+func (c *call) permitted(v gate.Verdict, o *order) reply {
+	if !v.Decision.Allowed() {
+		return c.deny(v)
+	}
+	if !c.tenant.mayCall(c.start) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Needs: v.Needs, Why: "too many calls in a minute"})
+	}
+	if r, ok := c.allow(v); !ok {
+		return r
+	}
+	r := c.forward(o)
+	if c.modern && r.failure == nil && c.method == "resources/read" {
+		r.result = private(r.result)
+	}
+	return r
+}
+
+// private makes a result one that is kept for this agent only, and not for long.
+func private(result []byte) []byte {
+	var doc wire.Doc
+	if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
+		return result
+	}
+	if v, ok := doc.Root().Get("resultType"); ok && !v.Equal("complete") {
+		return result
+	}
+	missing := ""
+	if _, ok := doc.Root().Get("ttlMs"); !ok {
+		missing = `"ttlMs":0`
+	}
+	v, ok := doc.Root().Get("cacheScope")
+	switch {
+	case ok && !v.Equal("private"):
+		start, end := v.Span()
+		result = []byte(string(result[:start]) + `"private"` + string(result[end:]))
+	case !ok && missing != "":
+		missing += `,"cacheScope":"private"`
+	case !ok:
+		missing = `"cacheScope":"private"`
+	}
+	if missing == "" {
+		return result
+	}
+	return withMembers(result, missing)
+}
+
+func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no prompt has that name"}
+	cat, err := c.tenant.catalogue(ctx)
+	if err != nil {
+		return nil, unknown
+	}
+	p, known := cat.prompts[name]
+	if known && p == nil {
+		return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several prompts claim the name"}
+	}
+	return p, unknown
+}
+
+// readResource answers resources/read.
+func (c *call) readResource() reply {
+	o, v, r := c.resource("uri")
+	if o == nil {
+		return r
+	}
+	return c.permitted(v, o)
+}
+
+// resource finds the server of a resource, and decides.
+func (c *call) resource(key string) (*order, gate.Verdict, reply) {
+	uri, _ := c.params.Get(key)
+	var ok bool
+	if c.exposed, ok = uri.Str(); !ok || c.exposed == "" {
+		return nil, gate.Verdict{}, c.malformed(c.method + " names no resource")
+	}
+	l, denied := c.holder(c.exposed)
+	if l == nil {
+		return nil, gate.Verdict{}, c.deny(denied)
+	}
+	c.behind, c.target = l.up.Name, l.up.Name
+	v := c.policy.Gate.Resource(c.agent, l.up.resources(), c.exposed)
+	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) []byte {
+		return append(append(dst, `"uri":`...), uri.Raw()...)
+	}}, v, reply{}
+}
+
+// holder finds the server that a resource is read from: the only one that lists
+// it, or the only one that could have it.
+func (c *call) holder(uri string) (*line, gate.Verdict) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no server is known to have the resource"}
+	cat, err := c.tenant.catalogue(ctx)
+	if err != nil {
+		return nil, unknown
+	}
+	if r, known := cat.shared[uri]; known {
+		if r == nil {
+			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
+		}
+		return r.line, unknown
+	}
+	var found *line
+	for _, t := range cat.templates {
+		if !fits(t.uri, uri) || t.line == found {
+			continue
+		}
+		if found != nil {
+			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
+		}
+		found = t.line
+	}
+	if found == nil && len(cat.sources) == 1 {
+		found = cat.sources[0].line // there is no other it could be
+	}
+	return found, unknown
+}
+
+// fits reports whether a URI could be one that a template describes: what stands
+// between its expressions is there, in order. It chooses among servers; what may
+// be read is decided on the URI itself.
+func fits(template, uri string) bool {
+	literal, rest, more := strings.Cut(template, "{")
+	if !more {
+		return template == uri
+	}
+	if !strings.HasPrefix(uri, literal) {
+		return false
+	}
+	uri = uri[len(literal):]
+	for {
+		_, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return false
+		}
+		literal, rest, more = strings.Cut(after, "{")
+		if !more {
+			return strings.HasSuffix(uri, literal)
+		}
+		at := strings.Index(uri, literal)
+		if at < 0 {
+			return false
+		}
+		uri = uri[at+len(literal):]
+	}
+}
+
+// complete answers completion/complete, which needs what the thing needs that is
+// being completed.
+func (c *call) complete() reply {
+	ref, _ := c.params.Get("ref")
+	what, _ := ref.Get("type")
+	argument, _ := c.params.Get("argument")
+	around, hasContext := c.params.Get("context")
+	if argument.Kind() != wire.Object || hasContext && around.Kind() != wire.Object {
+		return c.malformed("completion/complete completes no argument")
+	}
+	var l *line
+	var v gate.Verdict
+	var shown []byte
+	switch name, _ := ref.Get("name"); {
+	case what.Equal("ref/prompt"):
+		c.exposed, _ = name.Str()
+		p, denied := c.findPrompt(c.exposed)
+		if p == nil {
+			return c.deny(denied)
+		}
+		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.line.up.promptOf(p.name))
+		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
+	case what.Equal("ref/resource"):
+		uri, _ := ref.Get("uri")
+		c.exposed, _ = uri.Str()
+		t := c.template(c.exposed)
+		if t == nil {
+			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
+		}
+		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.line.up.resources(), t.uri)
+		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
+	default:
+		return c.malformed("completion/complete has no reference that is known")
+	}
+	c.behind, c.target = l.up.Name, l.up.Name
+	return c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) []byte {
+		dst = append(append(append(dst, `"ref":`...), shown...), `},"argument":`...)
+		dst = append(dst, argument.Raw()...)
+		if hasContext {
+			dst = append(append(dst, `,"context":`...), around.Raw()...)
+		}
+		return dst
+	}})
+}
+
+// template finds a template by its text.
+func (c *call) template(text string) *resource {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.tenant.catalogue(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, t := range cat.templates {
+		if t.uri == text {
+			return t
+		}
+	}
+	return nil
+}

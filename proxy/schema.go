@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"capgate/wire"
+)
+
+// What the references of a schema may cost. A validator that follows them, or a
+// client that writes them out for a model, does not get further than this.
+const (
+	maxRefs     = 256     // that lead to different places
+	maxBases    = 16      // schemas with an id of their own
+	maxChecks   = 1 << 14 // schemas that one value is held against
+	maxExpanded = 1 << 17 // values once every reference is written out
+)
+
+// schema is a schema and where its references lead.
+type schema struct {
+	bases   []wire.Value // itself, and what has an id: what pointers start from
+	anchors map[string][]wire.Value
+	objects []wire.Value
+	targets map[string][]wire.Value // of references
+	weights map[int]int             // of objects, by where they stand
+	why     string
+}
+
+// beingWeighed is the weight of an object whose parts are not weighed yet.
+const beingWeighed = -1
+
+// unsafeSchema says why nobody should compile a schema. It may refer to itself
+// where a value gets smaller on the way, as trees do, but not where the same
+// value is held against the same schema again.
+//
+// Every object counts as a schema, whether it stands where one is expected or in
+// an example: programs that write references out do not tell them apart either.
+func unsafeSchema(root wire.Value) string {
+	s := schema{bases: []wire.Value{root}, anchors: map[string][]wire.Value{}, targets: map[string][]wire.Value{}}
+	s.collect(root)
+	if s.why != "" || len(s.targets) == 0 {
+		return s.why
+	}
+	if len(s.targets) > maxRefs || len(s.bases) > maxBases {
+		return fmt.Sprintf("has more than %d references or more than %d schemas with an id", maxRefs, maxBases)
+	}
+	for ref := range s.targets {
+		s.targets[ref] = s.resolve(ref)
+	}
+	s.weights = make(map[int]int, len(s.objects))
+	for _, v := range s.objects {
+		s.weigh(v)
+	}
+	if s.why == "" {
+		clear(s.weights)
+		s.expand(root)
+	}
+	return s.why
+}
+
+func isReference(key wire.Value) bool {
+	return key.Equal("$ref") || key.Equal("$dynamicRef") || key.Equal("$recursiveRef")
+}
+
+// collect finds the references, and what they can lead to.
+func (s *schema) collect(v wire.Value) {
+	for e := range v.Elems() {
+		s.collect(e)
+	}
+	if v.Kind() != wire.Object {
+		return
+	}
+	s.objects = append(s.objects, v)
+	for key, member := range v.Members() {
+		s.collect(member)
+		text, ok := member.Str()
+		if !ok || s.why != "" {
+			continue
+		}
+		switch {
+		case isReference(key):
+			if !strings.HasPrefix(text, "#") {
+				s.why = "refers to a schema somewhere else"
+			}
+			s.targets[text] = nil
+		case key.Equal("$id"):
+			s.bases = append(s.bases, v)
+		case key.Equal("$anchor") || key.Equal("$dynamicAnchor"):
+			s.anchors[text] = append(s.anchors[text], v)
+		}
+	}
+}
+
+// resolve returns everything that a reference can mean.
+func (s *schema) resolve(ref string) (found []wire.Value) {
+	fragment, err := url.PathUnescape(ref[1:])
+	if err != nil {
+		return nil
+	}
+	if fragment != "" && fragment[0] != '/' {
+		return s.anchors[fragment]
+	}
+	for _, base := range s.bases {
+		if v := follow(base, fragment); v.Kind() != wire.Invalid {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// follow goes where a JSON pointer leads.
+func follow(v wire.Value, pointer string) wire.Value {
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if pointer == "" {
+			break
+		}
+		if v.Kind() == wire.Array {
+			v = element(v, step)
+			continue
+		}
+		v, _ = v.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+	}
+	return v
+}
+
+func element(v wire.Value, step string) wire.Value {
+	n, err := strconv.Atoi(step)
+	for e := range v.Elems() {
+		if n == 0 && err == nil {
+			return e
+		}
+		n--
+	}
+	return wire.Value{}
+}
+
+// weigh counts how many schemas a value is held against when it is held against
+// this one.
+func (s *schema) weigh(v wire.Value) int {
+	if v.Kind() != wire.Object || s.why != "" {
+		return 1
+	}
+	start, _ := v.Span()
+	switch w := s.weights[start]; {
+	case w == beingWeighed:
+		s.why = "refers to itself without an end"
+		return 1
+	case w > 0:
+		return w
+	}
+	s.weights[start] = beingWeighed
+	w := 1
+	for part := range s.inPlace(v) {
+		if w += s.weigh(part); w > maxChecks {
+			s.why = fmt.Sprintf("holds a value against more than %d schemas", maxChecks)
+		}
+		if s.why != "" {
+			break
+		}
+	}
+	s.weights[start] = w
+	return w
+}
+
+// inPlace ranges over the schemas that a value is held against, as a whole,
+// because it is held against v.
+func (s *schema) inPlace(v wire.Value) iter.Seq[wire.Value] {
+	return func(yield func(wire.Value) bool) {
+		for key, member := range v.Members() {
+			for _, part := range s.parts(key, member) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *schema) parts(key, member wire.Value) (parts []wire.Value) {
+	switch name, _ := key.Str(); name {
+	case "not", "if", "then", "else":
+		return []wire.Value{member}
+	case "allOf", "anyOf", "oneOf":
+		for e := range member.Elems() {
+			parts = append(parts, e)
+		}
+	case "dependentSchemas", "dependencies":
+		for _, m := range member.Members() {
+			parts = append(parts, m)
+		}
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		ref, _ := member.Str()
+		return s.targets[ref]
+	}
+	return parts
+}
+
+// expand counts the values there are once every reference is written out, but for
+// those that lead back to where they stand.
+func (s *schema) expand(v wire.Value) int {
+	start, _ := v.Span()
+	switch w := s.weights[start]; {
+	case w == beingWeighed || s.why != "":
+		return 1
+	case w > 0:
+		return w
+	}
+	s.weights[start] = beingWeighed
+	w := 1
+	for e := range v.Elems() {
+		w += s.expand(e)
+	}
+	for key, member := range v.Members() {
+		w += s.expand(member)
+		if ref, ok := member.Str(); ok && isReference(key) {
+			for _, target := range s.targets[ref] {
+				w += s.expand(target)
+			}
+		}
+		if w > maxExpanded && s.why == "" {
+			s.why = fmt.Sprintf("has more than %d values once its references are written out", maxExpanded)
+		}
+	}
+	s.weights[start] = min(w, maxExpanded)
+	return s.weights[start]
+}

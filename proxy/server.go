@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capgate/capability"
+	"capgate/guardrail"
+)
+
+// Options says how a server runs. Policy is not among them: see [Server.Adopt].
+type Options struct {
+	Events  guardrail.Recorder // required: what cannot be recorded is not forwarded
+	Pins    PinStore           // nil: definitions are approved for as long as the process runs
+	Log     *slog.Logger       // nil: nothing is logged
+	Limits  Limits
+	Clock   func() time.Time
+	Random  io.Reader
+	Key     []byte // seals what agents carry for us, 32 bytes; nil: one for this process
+	Version string // of the gateway, for handshakes
+
+	Hosts   []string // names that the Host header may carry besides those of loopback
+	Origins []string // origins of web pages that may call, besides those of loopback
+
+	Files capability.FS // how this machine's paths resolve; nil: as they are written
+
+	// Scrub takes secrets out of what an agent is about to see. Nil: there are none.
+	Scrub func([]byte) []byte
+}
+
+// Limits bounds what agents may cost. A zero is the default.
+type Limits struct {
+	Body     int           // bytes of one message
+	Calls    int           // calls of one agent in a minute
+	Flights  int           // requests of one agent at the same time
+	Sessions int           // open sessions of one agent
+	Call     time.Duration // one call, unless its upstream has a limit of its own
+	Idle     time.Duration // a session without requests and without a stream
+}
+
+// The limits that stand where Limits has none.
+const (
+	defaultBody     = 32 << 20
+	defaultCalls    = 6000
+	defaultFlights  = 512
+	defaultSessions = 2048
+	defaultCall     = 60 * time.Second
+	defaultIdle     = 30 * time.Minute
+)
+
+func (l Limits) filled() Limits {
+	for _, f := range [...]struct {
+		value    *int
+		standard int
+	}{{&l.Body, defaultBody}, {&l.Calls, defaultCalls}, {&l.Flights, defaultFlights}, {&l.Sessions, defaultSessions}} {
+		if *f.value <= 0 {
+			*f.value = f.standard
+		}
+	}
+	if l.Call <= 0 {
+		l.Call = defaultCall
+	}
+	if l.Idle <= 0 {
+		l.Idle = defaultIdle
+	}
+	return l
+}
+
+// Server is the gateway's front: one MCP server to every agent.
+type Server struct {
+	ctx     context.Context
+	stop    context.CancelFunc
+	events  guardrail.Recorder
+	log     *slog.Logger
+	limits  Limits
+	now     func() time.Time
+	random  io.Reader
+	version string
+	hosts   []string
+	origins []string
+	scrub   func([]byte) []byte
+	files   capability.FS
+	seal    *sealer
+	pins    *pinboard
+	methods map[string]handler
+	letters sync.Pool
+	policy  atomic.Pointer[Policy]
+	grants  atomic.Pointer[sync.Map] // the text of each grant that has decided
+	name    string                   // of this process, in the references of calls
+	ids     atomic.Uint64
+
+	mu      sync.Mutex
+	closed  bool
+	tenants map[string]*tenant // of agents, by id
+	parked  parking
+	work    sync.WaitGroup // connections that are being closed
+}
+
+// handler answers one method.
+type handler func(*call) reply
+
+// New makes a server. It serves nobody until a policy is adopted, and ends with
+// the context or with Close.
+func New(ctx context.Context, o Options) (*Server, error) {
+	if o.Events == nil {
+		return nil, errors.New("a server without a recorder of events forwards nothing")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	seal, err := newSealer(o.Key, o.Random, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
+		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, files: o.Files, seal: seal, pins: newPinboard(o.Pins),
+		tenants: map[string]*tenant{},
+	}
+	if s.name, err = s.secret(); err != nil {
+		return nil, err
+	}
+	s.name = s.name[:6] + "-"
+	s.ctx, s.stop = context.WithCancel(ctx)
+	s.methods = methods()
+	s.grants.Store(new(sync.Map))
+	return s, nil
+}
+
+// methods is the table of what agents may send.
+func methods() map[string]handler {
+	return map[string]handler{
+		"initialize":               (*call).initialize,
+		"ping":                     (*call).ping,
+		"server/discover":          (*call).discover,
+		"tools/list":               (*call).listTools,
+		"tools/call":               (*call).callTool,
+		"prompts/list":             (*call).listPrompts,
+		"prompts/get":              (*call).getPrompt,
+		"resources/list":           (*call).listResources,
+		"resources/templates/list": (*call).listTemplates,
+		"resources/read":           (*call).readResource,
+		"resources/subscribe":      (*call).subscribe,
+		"resources/unsubscribe":    (*call).unsubscribe,
+		"completion/complete":      (*call).complete,
+		"logging/setLevel":         (*call).setLevel,
+		"subscriptions/listen":     (*call).listen,
+	}
+}
+
+// Adopt puts a policy in force. Calls that were decided go on; the next one
+// obeys the new policy. Who sees other tools than before is told so.
+func (s *Server) Adopt(p *Policy) {
+	s.grants.Store(new(sync.Map))
+	s.policy.Store(p)
+	for _, t := range s.everyone() {
+		t.adopt(p)
+	}
+}
+
+// Recheck looks whether definitions were approved elsewhere, and shows what is to
+// be shown then.
+func (s *Server) Recheck() {
+	p := s.policy.Load()
+	if p == nil || !slices.ContainsFunc(p.Upstreams, func(u *Upstream) bool { return s.pins.stale(u.Name) }) {
+		return
+	}
+	for _, t := range s.everyone() {
+		t.mu.Lock()
+		t.current = nil
+		t.mu.Unlock()
+		t.changed(none)
+	}
+}
+
+// everyone returns the tenants there are, those of single sessions too.
+func (s *Server) everyone() []*tenant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*tenant, 0, len(s.tenants))
+	for _, t := range s.tenants {
+		all = append(all, t)
+		all = append(all, t.inner()...)
+	}
+	return all
+}
+
+// tenant returns what there is of an agent, and makes it when it is new.
+func (s *Server) tenant(agent string) (*tenant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	t, ok := s.tenants[agent]
+	if !ok {
+		t = newTenant(s, agent)
+		s.tenants[agent] = t
+	}
+	return t, nil
+}
+
+var errClosed = errors.New("the gateway is closing")
+
+// Close ends every session and every connection to a server.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	for _, t := range s.everyone() {
+		t.close()
+	}
+	s.work.Wait()
+	return nil
+}

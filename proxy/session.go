@@ -1,0 +1,260 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+const (
+	maxQueue   = 256              // messages that wait for an agent to open its event stream
+	maxAsked   = 64               // requests to one client that are not answered yet
+	maxWatched = 1024             // resources that one session is subscribed to
+	askTime    = 10 * time.Minute // a person may have to answer
+)
+
+// session is one connection of an agent in the legacy era, from initialize on.
+type session struct {
+	id         string // what the agent shows with each request
+	name       string // what events call it
+	credential string // the id of the token that opened it, "" over stdio
+	tenant     *tenant
+	version    string
+	client     *wire.Doc // the params of initialize
+
+	mu      sync.Mutex
+	ended   chan struct{}
+	over    bool
+	seen    time.Time
+	level   string
+	wake    chan struct{} // closed when something was queued
+	queue   [][]byte
+	lost    bool // something was, because nobody took it
+	taken   bool // a stream takes from the queue
+	flights map[string]context.CancelFunc
+	asked   map[string]chan outcome
+	count   uint64
+	watched map[string]*line // resources, by URI
+}
+
+// outcome is what a client answered.
+type outcome struct {
+	result  []byte
+	refusal *upstream.Refusal
+}
+
+func newSession(id, name, version string, client *wire.Doc, now time.Time) *session {
+	return &session{
+		id: id, name: name, version: version, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
+		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*line{},
+	}
+}
+
+// capabilities is what the client said that it can do.
+func (s *session) capabilities() wire.Value {
+	v, _ := s.client.Root().Get("capabilities")
+	return v
+}
+
+// end makes the session one that is over: its stream ends, its requests are
+// cancelled and what was asked of its client is not answered any more.
+func (s *session) end() {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return
+	}
+	s.over = true
+	close(s.ended)
+	for _, cancel := range s.flights {
+		cancel()
+	}
+	own := s.tenant
+	s.mu.Unlock()
+	if own != nil && own.only == s {
+		own.close()
+	}
+}
+
+// notify queues a notification for the stream that belongs to no request. One
+// that is there already is not queued twice when it says no more than that
+// something has changed.
+func (s *session) notify(method string, params []byte) {
+	s.post(note(method, params), params == nil)
+}
+
+// note writes a notification.
+func note(method string, params []byte) []byte {
+	dst := append([]byte(`{"jsonrpc":"2.0","method":"`), method...)
+	if params == nil {
+		return append(dst, `"}`...)
+	}
+	dst = append(append(dst, `","params":`...), params...)
+	return append(dst, '}')
+}
+
+func (s *session) post(message []byte, once bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	if once {
+		for _, q := range s.queue {
+			if string(q) == string(message) {
+				return true
+			}
+		}
+	}
+	if len(s.queue) >= maxQueue {
+		s.lost = true
+		return false
+	}
+	s.queue = append(s.queue, message)
+	close(s.wake)
+	s.wake = make(chan struct{})
+	return true
+}
+
+// take returns what is queued, or the channel that is closed when something is.
+func (s *session) take() ([][]byte, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = s.tenant.server.now()
+	queue := s.queue
+	s.queue = nil
+	return queue, s.wake
+}
+
+var (
+	errAskLimit = errors.New("too many requests wait for the client's answer")
+	errOver     = errors.New("the session is over")
+)
+
+// ask sends a request to the client and waits for what it answers. It goes out on
+// the stream of the request that it belongs to, or else on the session's own.
+func (s *session) ask(ctx context.Context, out stream, method string, params []byte) (outcome, error) {
+	s.mu.Lock()
+	if s.over || len(s.asked) >= maxAsked {
+		s.mu.Unlock()
+		return outcome{}, errAskLimit
+	}
+	s.count++
+	id := "capgate-" + strconv.FormatUint(s.count, 10)
+	answer := make(chan outcome, 1)
+	s.asked[id] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, id)
+		s.mu.Unlock()
+	}()
+	message := append([]byte(`{"jsonrpc":"2.0","id":"`), id...)
+	message = append(append(message, `","method":"`...), method...)
+	message = append(message, '"')
+	if params != nil {
+		message = append(append(message, `,"params":`...), params...)
+	}
+	message = append(message, '}')
+	if out == nil {
+		if !s.post(message, false) {
+			return outcome{}, errOver
+		}
+	} else if err := out.send(message); err != nil {
+		return outcome{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	select {
+	case got := <-answer:
+		return got, nil
+	case <-s.ended:
+		return outcome{}, errOver
+	case <-ctx.Done():
+		s.notify("notifications/cancelled", []byte(`{"requestId":"`+id+`"}`))
+		return outcome{}, ctx.Err()
+	}
+}
+
+// answered takes the client's answer to a request of ours. It reports whether
+// there is one that the answer is to.
+func (s *session) answered(m message) bool {
+	id, ok := idText(m.id)
+	s.mu.Lock()
+	waiting, known := s.asked[id]
+	delete(s.asked, id)
+	s.mu.Unlock()
+	if !ok || !known {
+		return false
+	}
+	if m.failure.Kind() == wire.Invalid {
+		if m.result.Kind() != wire.Object {
+			waiting <- outcome{refusal: &upstream.Refusal{Code: codeInternal, Message: "the client's answer is not an object"}}
+			return true
+		}
+		waiting <- outcome{result: append([]byte(nil), m.result.Raw()...)}
+		return true
+	}
+	code, _ := m.failure.Get("code")
+	text, _ := m.failure.Get("message")
+	number, whole := code.Int64()
+	if !whole {
+		number = codeInternal
+	}
+	said, _ := text.Str()
+	waiting <- outcome{refusal: &upstream.Refusal{Code: int(number), Message: said}}
+	return true
+}
+
+// idText is the text of an id that is a text.
+func idText(id []byte) (string, bool) {
+	if len(id) < 2 || id[0] != '"' {
+		return "", false
+	}
+	return string(id[1 : len(id)-1]), true
+}
+
+// begin notes a request that is being answered, so that it can be cancelled. It
+// reports whether none of the same id is.
+func (s *session) begin(id []byte, cancel context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.flights[string(id)]; taken || s.over {
+		return false
+	}
+	s.seen = s.tenant.server.now()
+	s.flights[string(id)] = cancel
+	return true
+}
+
+func (s *session) finish(id []byte) {
+	s.mu.Lock()
+	delete(s.flights, string(id))
+	s.mu.Unlock()
+}
+
+// cancel ends a request of this session. One of another session is out of reach.
+func (s *session) cancel(id []byte) {
+	s.mu.Lock()
+	cancel := s.flights[string(id)]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// idle reports since when nobody has used the session; never, while a stream or
+// a request is open.
+func (s *session) idle(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken || len(s.flights) > 0 {
+		return 0
+	}
+	return now.Sub(s.seen)
+}

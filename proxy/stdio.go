@@ -1,0 +1,336 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"capgate/capability"
+	"capgate/guardrail"
+	"capgate/wire"
+)
+
+// Stdio serves one agent over a pair of pipes, one message a line, until the
+// input ends. Whoever started the process said which agent it is for. A request
+// of the legacy era needs an initialize before it; one of the modern era does not.
+func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.Writer) error {
+	if s.policy.Load() == nil {
+		return errors.New("no policy is in force")
+	}
+	t, err := s.tenant(agent)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &pipe{server: s, tenant: t, agent: agent, ctx: ctx, out: out, flights: map[string]context.CancelFunc{}}
+	defer p.wait.Wait()
+	defer cancel()
+	defer p.end()
+	lines := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readLine(lines, s.limits.Body)
+		if errors.Is(err, errLong) {
+			p.refuse(nil, codeRequest, "the message is too long")
+			continue
+		}
+		if len(line) > 0 {
+			p.line(line)
+		}
+		if errors.Is(err, io.EOF) {
+			p.drain()
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read from the agent: %w", err)
+		}
+		if err := p.broken(); err != nil {
+			return fmt.Errorf("write to the agent: %w", err)
+		}
+	}
+}
+
+// lastTime is how long requests may take when nothing more comes after them.
+const lastTime = 5 * time.Second
+
+// drain lets what was asked last be answered.
+func (p *pipe) drain() {
+	done := make(chan struct{})
+	go func() {
+		p.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastTime):
+	case <-p.ctx.Done():
+	}
+}
+
+// readLine reads to the end of a line. Of one that is too long, it reads all and
+// keeps nothing.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > limit; !long {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if long {
+			return nil, errors.Join(errLong, notEOF(err))
+		}
+		for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+			line = line[:len(line)-1]
+		}
+		return line, err
+	}
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// pipe is an agent at the other end of a pair of pipes.
+type pipe struct {
+	server *Server
+	tenant *tenant
+	agent  string
+	ctx    context.Context
+	wait   sync.WaitGroup
+	calls  sync.WaitGroup // those of the wait that answer requests
+
+	mu      sync.Mutex
+	out     io.Writer
+	failed  error
+	session *session
+	flights map[string]context.CancelFunc // of requests of the modern era
+}
+
+// send writes one message as a line.
+func (p *pipe) send(message []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.put(message)
+}
+
+// put is send with the lock held.
+func (p *pipe) put(message []byte) error {
+	if p.failed != nil {
+		return p.failed
+	}
+	line := append(slices.Grow([]byte(nil), len(message)+1), message...)
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	_, p.failed = p.out.Write(append(line, '\n'))
+	return p.failed
+}
+
+func (p *pipe) broken() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// end ends the session, if there is one.
+func (p *pipe) end() {
+	p.mu.Lock()
+	s := p.session
+	p.mu.Unlock()
+	if s != nil {
+		p.tenant.drop(s)
+	}
+}
+
+func (p *pipe) refuse(id []byte, code int, text string) {
+	e := &guardrail.Event{Kind: "refusal", Agent: p.agent, Code: string(capability.MalformedRequest), Text: text, Policy: p.server.policy.Load().Hash}
+	d := denial{code: capability.MalformedRequest, why: text, event: p.server.record(e)}
+	r := reply{failure: d.failure()}
+	r.failure.code = code
+	_ = p.send(r.append(nil, id)) // the loop looks at what went wrong
+}
+
+// line answers one message.
+func (p *pipe) line(line []byte) {
+	doc := new(wire.Doc)
+	if err := doc.Parse(line, wire.Limits{Bytes: p.server.limits.Body}); err != nil {
+		p.refuse(nil, codeParse, string(capability.MalformedRequest)+": "+err.Error())
+		return
+	}
+	m, err := readMessage(doc)
+	if bad := (*malformed)(nil); errors.As(err, &bad) {
+		p.refuse(bad.id, bad.code, bad.Error())
+		return
+	}
+	inBody, _ := m.meta.Get(metaVersion)
+	modern := inBody.Kind() != wire.Invalid && !isLegacyValue(inBody)
+	p.mu.Lock()
+	s := p.session
+	p.mu.Unlock()
+	switch {
+	case m.kind == response:
+		if s == nil || !s.answered(m) {
+			p.refuse(m.id, codeRequest, "nothing was asked that this answers")
+		}
+	case m.kind == notification:
+		p.heard(m, s)
+	case modern || m.method == "server/discover":
+		p.modern(m, inBody)
+	case m.method == "initialize":
+		p.initialize(m)
+	case s == nil && m.method != "ping":
+		p.refuse(m.id, codeRequest, "begin with initialize")
+	default:
+		p.legacy(m, s)
+	}
+}
+
+// heard takes a notification. Over a pipe it is what cancels a request, in either
+// era.
+func (p *pipe) heard(m message, s *session) {
+	if s != nil {
+		s.heard(m)
+	}
+	if id, ok := m.params.Get("requestId"); ok && m.method == "notifications/cancelled" && validID(id) {
+		p.mu.Lock()
+		cancel := p.flights[string(id.Raw())]
+		p.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+	}
+}
+
+func (p *pipe) begin(m message) *call {
+	s := p.server
+	return &call{
+		message: m, server: s, policy: s.policy.Load(), tenant: p.tenant, agent: p.agent, out: p, ref: s.reference(), start: s.now(),
+	}
+}
+
+func (p *pipe) modern(m message, inBody wire.Value) {
+	c := p.begin(m)
+	c.modern = true
+	said, isText := inBody.Str()
+	c.client, _ = c.meta.Get(metaCapabilities)
+	bad := func(code int, text string) reply {
+		r := c.malformed(text)
+		r.failure.code = code
+		return r
+	}
+	var r reply
+	switch {
+	case !isText:
+		r = bad(codeParams, "_meta lacks "+metaVersion)
+	case said != modernRevision:
+		r = bad(codeVersion, "the revision is not one that is spoken here")
+		r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), said), '}')
+	case c.client.Kind() != wire.Object:
+		r = bad(codeParams, "_meta lacks "+metaCapabilities)
+	default:
+		p.run(c, func(cancel context.CancelFunc) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if _, taken := p.flights[string(m.id)]; taken {
+				return false
+			}
+			p.flights[string(m.id)] = cancel
+			return true
+		}, func() {
+			p.mu.Lock()
+			delete(p.flights, string(m.id))
+			p.mu.Unlock()
+		})
+		return
+	}
+	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
+}
+
+func (p *pipe) legacy(m message, s *session) {
+	c := p.begin(m)
+	if s != nil {
+		c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
+	}
+	p.run(c, func(cancel context.CancelFunc) bool { return s == nil || s.begin(m.id, cancel) }, func() {
+		if s != nil {
+			s.finish(m.id)
+		}
+	})
+}
+
+// run answers a request beside others. Once it is cancelled, nothing more is sent
+// for it.
+func (p *pipe) run(c *call, begin func(context.CancelFunc) bool, finish func()) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	c.ctx = ctx
+	if !begin(cancel) {
+		cancel()
+		p.refuse(c.id, codeRequest, "a request of the same id is being answered")
+		return
+	}
+	p.calls.Add(1)
+	p.wait.Go(func() {
+		defer p.calls.Done()
+		defer cancel()
+		r := c.answer()
+		finish()
+		if r.done || ctx.Err() != nil {
+			return
+		}
+		_ = p.send(r.append(make([]byte, 0, r.size()), c.id)) // the loop looks at what went wrong
+	})
+}
+
+// initialize begins the session of the process. A second one takes its place.
+func (p *pipe) initialize(m message) {
+	c := p.begin(m)
+	c.ctx = p.ctx
+	r := c.answer()
+	if c.session != nil {
+		p.mu.Lock()
+		before := p.session
+		p.session = c.session
+		p.mu.Unlock()
+		if before != nil {
+			p.tenant.drop(before)
+		}
+		p.wait.Go(func() { p.pump(c.session) })
+	}
+	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
+}
+
+// pump sends what belongs to no request.
+func (p *pipe) pump(s *session) {
+	for {
+		queue, wake := s.take()
+		for _, message := range queue {
+			if p.send(message) != nil {
+				return
+			}
+		}
+		if len(queue) > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-s.ended:
+			return
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}

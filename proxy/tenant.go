@@ -1,0 +1,270 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tenant is what the gateway holds for one agent, or for one session of it whose
+// servers depend on the client: the connections to servers, and the catalogue of
+// what the agent sees of them.
+type tenant struct {
+	server *Server
+	agent  string
+	outer  *tenant  // the agent's own, of a tenant that is for one session
+	only   *session // that session
+
+	mu       sync.Mutex
+	closed   bool
+	lines    map[string]*line // by the name of the upstream
+	sessions map[string]*session
+	streams  map[*listener]struct{} // of the modern era
+	current  *catalogue
+	shown    fingerprint // what was announced last
+	building chan struct{}
+
+	flights atomic.Int64
+	bucket  bucket
+}
+
+func newTenant(s *Server, agent string) *tenant {
+	return &tenant{
+		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{},
+	}
+}
+
+// enter counts a request in, unless there are too many.
+func (t *tenant) enter() bool {
+	if t.outer != nil {
+		return t.outer.enter()
+	}
+	if t.flights.Add(1) > int64(t.server.limits.Flights) {
+		t.flights.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (t *tenant) leave() {
+	if t.outer != nil {
+		t.outer.leave()
+		return
+	}
+	t.flights.Add(-1)
+}
+
+// mayCall takes one call off what the agent may make in a minute.
+func (t *tenant) mayCall(now time.Time) bool {
+	if t.outer != nil {
+		return t.outer.mayCall(now)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bucket.take(now, t.server.limits.Calls)
+}
+
+// bucket holds calls: it fills at an even rate, up to what a minute allows.
+type bucket struct {
+	level float64
+	since time.Time
+}
+
+func (b *bucket) take(now time.Time, perMinute int) bool {
+	full := float64(perMinute)
+	if b.since.IsZero() {
+		b.level = full
+	} else if gone := now.Sub(b.since); gone > 0 {
+		b.level = min(full, b.level+full*gone.Minutes())
+	}
+	b.since = now
+	if b.level < 1 {
+		return false
+	}
+	b.level--
+	return true
+}
+
+// line returns the connection to an upstream, which is made when it is first
+// needed. A server that may ask the client has one for each session, one that
+// agents share has one for all of them.
+func (t *tenant) line(u *Upstream) (*line, error) {
+	if t.outer != nil && !u.asksClient() {
+		return t.outer.line(u)
+	}
+	if u.Shared && t.agent != "" {
+		shared, err := t.server.tenant("")
+		if err != nil {
+			return nil, err
+		}
+		return shared.line(u)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errClosed
+	}
+	l, ok := t.lines[u.Name]
+	if ok && l.up.Identity == u.Identity {
+		return l, nil
+	}
+	if ok {
+		t.server.closeLater(l)
+	}
+	l = newLine(t, u)
+	t.lines[u.Name] = l
+	return l, nil
+}
+
+// adopt makes a new policy felt: connections to servers that are no longer there
+// end, sessions of credentials that were revoked end, and what is shown is
+// looked at again.
+func (t *tenant) adopt(p *Policy) {
+	t.mu.Lock()
+	for name, l := range t.lines {
+		if u := p.upstream(name); u == nil || u.Identity != l.up.Identity {
+			delete(t.lines, name)
+			t.server.closeLater(l)
+		}
+	}
+	now := t.server.now()
+	var ended []*session
+	for id, s := range t.sessions {
+		if s.credential != "" && !p.holds(s.credential, t.agent, now) {
+			delete(t.sessions, id)
+			ended = append(ended, s)
+		}
+	}
+	for l := range t.streams {
+		if l.credential != "" && !p.holds(l.credential, t.agent, now) {
+			l.end()
+		}
+	}
+	t.mu.Unlock()
+	for _, s := range ended {
+		s.end()
+	}
+	t.changed(none)
+}
+
+// none is no list that a server has said to have changed.
+const none = listKinds
+
+// changed looks at what the agent sees, and tells its sessions when that is not
+// what it was, or when a server says so: the change may be over before it is
+// looked at. It works in the background: lists may have to be fetched for it.
+func (t *tenant) changed(said listKind) {
+	t.mu.Lock()
+	watched := len(t.sessions) > 0 || len(t.streams) > 0 || t.only != nil
+	t.mu.Unlock()
+	if !watched || t.agent == "" {
+		return
+	}
+	t.server.work.Go(func() {
+		ctx, cancel := context.WithTimeout(t.server.ctx, listTime)
+		defer cancel()
+		if cat, err := t.catalogue(ctx); err == nil {
+			t.announce(cat.shown, said)
+		}
+	})
+}
+
+// announce tells every session and stream which lists have changed.
+func (t *tenant) announce(now fingerprint, said listKind) {
+	t.mu.Lock()
+	before := t.shown
+	t.shown = now
+	sessions, streams := t.listening()
+	t.mu.Unlock()
+	if before == (fingerprint{}) {
+		return // nothing was shown yet
+	}
+	for i, method := range [...]string{
+		"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+	} {
+		if before[i] == now[i] && i != int(said) {
+			continue
+		}
+		for _, s := range sessions {
+			s.notify(method, nil)
+		}
+		for _, l := range streams {
+			l.notify(method, nil)
+		}
+	}
+}
+
+// listening returns who is told of what happens. The lock is held.
+func (t *tenant) listening() ([]*session, []*listener) {
+	var sessions []*session
+	if t.only != nil {
+		sessions = append(sessions, t.only)
+	}
+	for _, s := range t.sessions {
+		sessions = append(sessions, s)
+	}
+	var streams []*listener
+	for l := range t.streams {
+		streams = append(streams, l)
+	}
+	return sessions, streams
+}
+
+// inner returns the tenants of single sessions.
+func (t *tenant) inner() []*tenant {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*tenant
+	for _, s := range t.sessions {
+		if s.tenant != t {
+			all = append(all, s.tenant)
+		}
+	}
+	return all
+}
+
+// close ends the connections and the sessions.
+func (t *tenant) close() {
+	t.mu.Lock()
+	t.closed = true
+	lines := make([]*line, 0, len(t.lines))
+	for _, l := range t.lines {
+		lines = append(lines, l)
+	}
+	clear(t.lines)
+	sessions, streams := t.listening()
+	clear(t.sessions)
+	t.mu.Unlock()
+	for _, s := range sessions {
+		s.end()
+	}
+	for _, l := range streams {
+		l.end()
+	}
+	for _, l := range lines {
+		t.server.closeLater(l)
+	}
+}
+
+// closeLater ends a connection without waiting for it.
+func (s *Server) closeLater(l *line) {
+	s.work.Go(func() {
+		if err := l.link.Close(); err != nil {
+			s.log.Debug("a connection did not end cleanly", "upstream", l.up.Name, "error", err)
+		}
+	})
+}
+
+// upstreams returns the servers behind the policy in force, by name.
+func (t *tenant) upstreams() []*Upstream {
+	all := slices.Clone(t.server.policy.Load().Upstreams)
+	slices.SortFunc(all, func(a, b *Upstream) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// callTool answers tools/call.
+func (c *call) callTool() reply {
+	name, _ := c.params.Get("name")
+	var ok bool
+	if c.exposed, ok = name.Str(); !ok {
+		return c.malformed("tools/call names no tool")
+	}
+	c.args, _ = c.params.Get("arguments")
+	if k := c.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
+		return c.malformed("the arguments of tools/call are not an object")
+	}
+	t, denied := c.find()
+	if t == nil {
+		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
+		return c.deny(denied)
+	}
+	c.behind, c.target = t.line.up.Name, t.gate.Name
+	v := c.policy.Gate.Call(c.agent, t.gate, c.args)
+	if t.blocked != "" && !hidden(v.Decision.Code) {
+		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
+	}
+	if !v.Decision.Allowed() {
+		return c.deny(v)
+	}
+	if _, has := c.params.Get("task"); has {
+		return fail(codeParams, "this gateway does not carry tasks")
+	}
+	header, err := c.paramHeaders(t)
+	if err != nil {
+		return c.mismatch(err.Error())
+	}
+	if !c.tenant.mayCall(c.start) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Needs: v.Needs, Why: "too many calls in a minute"})
+	}
+	if r, ok := c.allow(v); !ok {
+		return r
+	}
+	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.toolBody(t)})
+}
+
+// hidden reports whether a denial is the one that an agent gets for tools that it
+// could not call in any case, so that it is told nothing about them.
+func hidden(code capability.Code) bool {
+	switch code {
+	case capability.CapabilityAbsent, capability.ScopeViolation, capability.InvalidConfig, capability.Unauthenticated, capability.NotAvailable:
+		return true
+	}
+	return false
+}
+
+// toolBody writes the name under which the server knows the tool, and the very
+// bytes of the arguments that were decided on.
+func (c *call) toolBody(t *tool) func([]byte) []byte {
+	return func(dst []byte) []byte {
+		dst = wire.AppendString(append(dst, `"name":`...), t.name)
+		if c.args.Kind() == wire.Object {
+			dst = append(append(dst, `,"arguments":`...), c.args.Raw()...)
+		}
+		return dst
+	}
+}
+
+// find looks a tool up by the name that agents call it by. One that is not in the
+// catalogue as it was made last may belong to a server that came up meanwhile.
+func (c *call) find() (*tool, gate.Verdict) {
+	cat := c.tenant.known()
+	if cat != nil {
+		if t, ok := cat.tools[c.exposed]; ok && cat.current(t.line) {
+			return t, gate.Verdict{}
+		}
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.tenant.catalogue(ctx)
+	if err == nil {
+		if t, ok := cat.tools[c.exposed]; ok {
+			return t, gate.Verdict{}
+		}
+		if down := cat.missing(c.exposed); down != "" {
+			c.behind = down
+			return nil, gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "the tools of upstream " + down + " are not known: it does not answer"}
+		}
+	}
+	return nil, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no tool has that name"}
+}
+
+// current reports whether what the catalogue says of the tools of a server is
+// still what the server says.
+func (c *catalogue) current(l *line) bool {
+	for i := range c.sources {
+		if c.sources[i].line == l {
+			v := c.sources[i].versions[toolList]
+			return v != 0 && v == l.lists[toolList].version()
+		}
+	}
+	return false
+}
+
+// missing names a server whose tools are not known and to which a tool of that
+// name could belong, "" when there is none.
+func (c *catalogue) missing(exposed string) string {
+	for i := range c.sources {
+		s := &c.sources[i]
+		if s.versions[toolList] != 0 {
+			continue
+		}
+		prefix := s.line.up.Prefix + separator
+		if s.line.up.Prefix == "" || len(exposed) > len(prefix) && exposed[:len(prefix)] == prefix {
+			return s.line.up.Name
+		}
+	}
+	return ""
+}
+
+// timeLimit is how long a call may take. Where a person may be asked in between,
+// that takes the time it takes.
+func (c *call) timeLimit(u *Upstream) time.Duration {
+	limit := u.Timeout
+	if limit <= 0 {
+		limit = c.server.limits.Call
+	}
+	if u.asksClient() {
+		limit += askTime
+	}
+	return limit
+}
+
+// paramHeaders checks the headers that mirror arguments against them, and writes
+// those that the server is to get. They are made from the arguments that go up.
+func (c *call) paramHeaders(t *tool) ([]upstream.Field, error) {
+	fields, err := t.mirror.Fields(c.args)
+	if err != nil || c.mirrored == nil {
+		return fields, err
+	}
+	for _, name := range t.mirror.Headers() {
+		shown, several := one(c.mirrored.header, name)
+		_, present := c.mirrored.header[name]
+		if several || !t.mirror.Agrees(name, shown, present, c.args) {
+			return nil, errors.New("the header " + name + " does not say what its argument does")
+		}
+	}
+	return fields, nil
+}
+
+// malformed refuses a request whose params cannot be what they should be.
+func (c *call) malformed(text string) reply {
+	e := c.event("refusal")
+	e.Code, e.Text = string(capability.MalformedRequest), text
+	d := denial{code: capability.MalformedRequest, tool: c.exposed, why: text, event: c.server.record(e)}
+	return reply{failure: d.failure()}
+}
+
+// mismatch refuses a request whose headers say something else than its body.
+func (c *call) mismatch(text string) reply {
+	e := c.event("refusal")
+	e.Code, e.Text = string(capability.HeaderMismatch), text
+	d := denial{code: capability.HeaderMismatch, tool: c.exposed, why: text, event: c.server.record(e)}
+	f := d.failure()
+	f.code = codeHeader
+	return reply{failure: f, status: 400}
+}

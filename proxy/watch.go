@@ -1,0 +1,320 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// subscribe answers resources/subscribe of the legacy era.
+func (c *call) subscribe() reply {
+	o, v, r := c.resource("uri")
+	if o == nil {
+		return r
+	}
+	if !v.Decision.Allowed() {
+		return c.deny(v)
+	}
+	if r, ok := c.allow(v); !ok {
+		return r
+	}
+	s := c.session
+	s.mu.Lock()
+	_, again := s.watched[c.exposed]
+	full := len(s.watched) >= maxWatched
+	s.mu.Unlock()
+	if full && !again {
+		return fail(codeInternal, "too many subscriptions in one session")
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up))
+	defer cancel()
+	if err := o.line.watch(ctx, c.exposed); err != nil {
+		return c.failed(o, err)
+	}
+	c.outcome(0, "")
+	s.mu.Lock()
+	s.watched[c.exposed] = o.line
+	s.mu.Unlock()
+	return reply{result: []byte("{}")}
+}
+
+// unsubscribe answers resources/unsubscribe. It needs nothing: it only ends
+// something.
+func (c *call) unsubscribe() reply {
+	uri, _ := c.params.Get("uri")
+	text, _ := uri.Str()
+	s := c.session
+	s.mu.Lock()
+	delete(s.watched, text)
+	s.mu.Unlock()
+	return reply{result: []byte("{}")}
+}
+
+// maxFollowed is how many resources one connection is asked to tell of.
+const maxFollowed = 1024
+
+// watch has a server tell of changes to a resource, also when it has been started
+// anew.
+func (l *line) watch(ctx context.Context, uri string) error {
+	l.mu.Lock()
+	if len(l.followed) >= maxFollowed && !l.followed[uri] {
+		l.mu.Unlock()
+		return &upstream.Failed{Upstream: l.up.Name, Text: "is asked to tell of too many resources"}
+	}
+	l.followed[uri] = true
+	l.mu.Unlock()
+	conn, err := l.link.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	return l.follow(ctx, conn, uri)
+}
+
+// follow asks over one connection.
+func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string) error {
+	text := string(wire.AppendString(nil, uri))
+	if !conn.Info().Modern {
+		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`)}, nil)
+		if err == nil && answer.Error != nil {
+			err = &upstream.Failed{Upstream: l.up.Name, Text: "refused the subscription"}
+		}
+		return err
+	}
+	params := append([]byte(`{"notifications":{"resourceSubscriptions":[`+text+`]},"_meta":`), l.meta(conn.Info())(nil)...)
+	heard := acknowledged{loose: loose{l}, heard: make(chan struct{})}
+	ended := make(chan struct{})
+	s := l.tenant.server
+	s.work.Go(func() {
+		defer close(ended)
+		_, err := conn.Call(s.ctx, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
+		s.log.Debug("a subscription has ended", "upstream", l.up.Name, "error", err)
+	})
+	select {
+	case <-heard.heard:
+		return nil
+	case <-ended:
+		return &upstream.Failed{Upstream: l.up.Name, Text: "refused the subscription"}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// acknowledged is told when a server has begun to tell of something.
+type acknowledged struct {
+	loose
+	once  sync.Once
+	heard chan struct{}
+}
+
+// Notify passes on what comes after the acknowledgement.
+func (a *acknowledged) Notify(method string, params []byte) {
+	if method == "notifications/subscriptions/acknowledged" {
+		a.once.Do(func() { close(a.heard) })
+		return
+	}
+	a.loose.Notify(method, params)
+}
+
+// updated tells those who watch a resource that it has changed, if they may read
+// it still.
+func (l *line) updated(params []byte) {
+	var doc wire.Doc
+	if doc.Parse(params, wire.Limits{}) != nil {
+		return
+	}
+	v, _ := doc.Root().Get("uri")
+	uri, ok := v.Str()
+	if !ok {
+		return
+	}
+	s := l.tenant.server
+	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
+	for _, t := range s.everyone() {
+		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up.resources(), uri).Decision.Allowed() {
+			continue
+		}
+		t.mu.Lock()
+		sessions, streams := t.listening()
+		t.mu.Unlock()
+		for _, one := range sessions {
+			one.mu.Lock()
+			watched := one.watched[uri] == l
+			one.mu.Unlock()
+			if watched {
+				one.notify("notifications/resources/updated", body)
+			}
+		}
+		for _, one := range streams {
+			if one.watched[uri] == l {
+				one.notify("notifications/resources/updated", body)
+			}
+		}
+	}
+}
+
+// listener is one subscriptions/listen of the modern era.
+type listener struct {
+	credential string
+	id         []byte          // of the request, which tags what is sent
+	wants      map[string]bool // methods
+	watched    map[string]*line
+	mu         sync.Mutex
+	queue      [][]byte
+	wake       chan struct{}
+	ended      chan struct{}
+	over       sync.Once
+}
+
+func (l *listener) end() { l.over.Do(func() { close(l.ended) }) }
+
+// notify queues a notification, if it is one that was asked for.
+func (l *listener) notify(method string, params []byte) {
+	if !l.wants[method] {
+		return
+	}
+	tag := `"_meta":{"` + metaSubscription + `":` + string(l.id) + `}`
+	message := note(method, []byte("{"+tag+"}"))
+	if params != nil {
+		message = note(method, withMembers(params, tag))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range l.queue {
+		if string(q) == string(message) {
+			return
+		}
+	}
+	if len(l.queue) >= maxQueue {
+		return
+	}
+	l.queue = append(l.queue, message)
+	close(l.wake)
+	l.wake = make(chan struct{})
+}
+
+func (l *listener) take() ([][]byte, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queue
+	l.queue = nil
+	return queue, l.wake
+}
+
+// What can be listened for, by the member of the filter that asks for it.
+func listenable() map[string]string {
+	return map[string]string{
+		"toolsListChanged":     "notifications/tools/list_changed",
+		"promptsListChanged":   "notifications/prompts/list_changed",
+		"resourcesListChanged": "notifications/resources/list_changed",
+	}
+}
+
+// listen answers subscriptions/listen: an acknowledgement, then what happens,
+// until either side has enough.
+func (c *call) listen() reply {
+	filter, _ := c.params.Get("notifications")
+	if filter.Kind() != wire.Object {
+		return c.malformed("subscriptions/listen says not what it listens for")
+	}
+	l := &listener{
+		id: append([]byte(nil), c.id...), wants: map[string]bool{}, watched: map[string]*line{}, credential: c.credential,
+		wake: make(chan struct{}), ended: make(chan struct{}),
+	}
+	granted := c.heard(l, filter)
+	t := c.tenant
+	t.mu.Lock()
+	t.streams[l] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.streams, l)
+		t.mu.Unlock()
+	}()
+	c.lookOver()
+	tag := `"_meta":{"` + metaSubscription + `":` + string(c.id) + `}`
+	ack := note("notifications/subscriptions/acknowledged", []byte(`{`+tag+`,"notifications":{`+granted+`}}`))
+	if c.out.send(ack) != nil {
+		return reply{done: true}
+	}
+	last := reply{result: []byte(`{"resultType":"complete",` + tag + `}`)}
+	if granted == "" {
+		return last
+	}
+	for {
+		queue, wake := l.take()
+		for _, message := range queue {
+			if c.out.send(message) != nil {
+				return reply{done: true}
+			}
+		}
+		if len(queue) > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-l.ended:
+			return last
+		case <-c.server.ctx.Done():
+			return last
+		case <-c.ctx.Done():
+			return reply{done: true}
+		}
+	}
+}
+
+// lookOver notes what the agent sees now, so that a change of it is noticed.
+func (c *call) lookOver() {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	if cat, err := c.tenant.catalogue(ctx); err == nil {
+		c.tenant.seen(cat)
+	}
+}
+
+// heard reads the filter into the listener, and returns what of it is granted.
+func (c *call) heard(l *listener, filter wire.Value) string {
+	granted := ""
+	add := func(text string) {
+		if granted != "" {
+			granted += ","
+		}
+		granted += text
+	}
+	known := listenable()
+	for _, name := range [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"} {
+		if v, ok := filter.Get(name); ok {
+			if yes, _ := v.Bool(); yes {
+				l.wants[known[name]] = true
+				add(`"` + name + `":true`)
+			}
+		}
+	}
+	var uris []byte
+	list, _ := filter.Get("resourceSubscriptions")
+	for v := range list.Elems() {
+		uri, ok := v.Str()
+		if !ok || len(l.watched) >= maxWatched {
+			continue
+		}
+		line, _ := c.holder(uri)
+		if line == nil || !c.policy.Gate.Resource(c.agent, line.up.resources(), uri).Decision.Allowed() {
+			continue
+		}
+		if err := line.watch(c.ctx, uri); err != nil {
+			c.notice("a subscription failed", "error", err)
+			continue
+		}
+		l.watched[uri] = line
+		if len(uris) > 0 {
+			uris = append(uris, ',')
+		}
+		uris = append(uris, v.Raw()...)
+	}
+	if len(uris) > 0 {
+		l.wants["notifications/resources/updated"] = true
+		add(`"resourceSubscriptions":[` + string(uris) + `]`)
+	}
+	return granted
+}
