@@ -20,7 +20,7 @@ type Tool struct {
 	// be inside it. Nil is no declaration. An agent of the Ethos dialect calls
 	// only what is declared, and only as far as its own policy covers all of it,
 	// unless the operator wrote that the tool is unmediated.
-	Declared   *capability.Set
+	Declared   *Declaration
 	Unmediated bool
 }
 
@@ -32,7 +32,7 @@ func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	if denied != nil {
 		return *denied
 	}
-	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View})
+	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View, Limits: line.Chain.Limits})
 	if err != nil {
 		return refused(err)
 	}
@@ -46,9 +46,7 @@ func (g *Gate) Use(agent string, t *Tool, need *capability.Requirement) Verdict 
 	if denied != nil {
 		return *denied
 	}
-	if t.Declared != nil {
-		line.Chain = append(line.Chain, capability.Link{Name: "declaration of " + t.Name, Set: t.Declared})
-	}
+	line.Chain = t.Declared.link(line.Chain, t.Name)
 	return g.all(line, "", []mapping.Need{{Requirement: need}})
 }
 
@@ -107,9 +105,7 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 			return line, &Verdict{Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: v}
 		}
 	}
-	if t.Declared != nil {
-		line.Chain = append(line.Chain, capability.Link{Name: "declaration of " + t.Name, Set: t.Declared})
-	}
+	line.Chain = t.Declared.link(line.Chain, t.Name)
 	return line, nil
 }
 
@@ -129,7 +125,7 @@ func (g *Gate) undeclared(agent string, line agents.Lineage, t *Tool) string {
 	case t.Declared == nil:
 		return silent
 	}
-	if d, _ := line.Chain.Covers(t.Declared); !d.Allowed() {
+	if d, _ := line.Chain.Covers(t.Declared.says); !d.Allowed() {
 		return exceed
 	}
 	return ""

@@ -1,67 +1,160 @@
 package gate
 
 import (
+	"strings"
+
 	"capgate/agents"
 	"capgate/capability"
 	"capgate/mapping"
 	"capgate/wire"
 )
 
-// Resources is what is known of the resources of one server.
-type Resources struct {
-	Name       string // of the server, among capabilities
-	Mapping    *mapping.Mapping
-	View       capability.View
-	Declared   *capability.Set
-	Unmediated bool
-}
-
-// Visible reports whether some call of a tool could be allowed.
+// Visible reports whether some call of a tool could be allowed: by the rules that
+// calls are decided by, all that one needs taken together.
 func (g *Gate) Visible(agent string, t *Tool) bool {
 	line, denied := g.available(agent, t)
-	_ = line
-	return denied == nil
+	if denied != nil {
+		return false
+	}
+	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: t.View}, line.Chain, line.Ceilings)
+	return ok
+}
+
+// PromptVisible reports whether a prompt could be had with some arguments.
+func (g *Gate) PromptVisible(agent string, t *Tool) bool {
+	line, denied := g.prompts(agent, t)
+	if denied != nil {
+		return false
+	}
+	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: t.View}, line.Chain, nil)
+	return ok
 }
 
 // Prompt decides a prompts/get with its arguments.
 func (g *Gate) Prompt(agent string, t *Tool, args wire.Value) Verdict {
-	line, denied := g.lineage(agent, nil)
+	line, denied := g.prompts(agent, t)
 	if denied != nil {
 		return *denied
 	}
-	need, err := capability.Keyed("prompt.get", capability.Word{Dim: "name", Value: t.Name})
+	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View, Limits: line.Chain.Limits})
 	if err != nil {
 		return refused(err)
+	}
+	return g.all(line, "", needs)
+}
+
+// PromptName decides what concerns a prompt whose arguments are not known yet, such
+// as their completion: that is only for prompts whose arguments are plain texts.
+func (g *Gate) PromptName(agent string, t *Tool) Verdict {
+	line, denied := g.prompts(agent, t)
+	if denied != nil {
+		return *denied
+	}
+	need, err := capability.Keyed(getPrompt, capability.Word{Dim: "name", Value: t.Name})
+	if err != nil {
+		return refused(err)
+	}
+	for _, v := range t.Mapping.Surface() {
+		if v != getPrompt {
+			return Verdict{Decision: capability.Denial(capability.NotAvailable, need), Why: "completion would tell of " + string(v)}
+		}
 	}
 	return g.all(line, "", []mapping.Need{{Requirement: need}})
 }
 
-// PromptName decides what concerns a prompt as a whole.
-func (g *Gate) PromptName(agent string, t *Tool) Verdict { return g.Prompt(agent, t, wire.Value{}) }
+const getPrompt = capability.Verb("prompt.get")
 
-// Resource decides whether a resource may be read.
+// prompts is the chain that prompts are decided by.
+func (g *Gate) prompts(agent string, t *Tool) (agents.Lineage, *Verdict) {
+	line, denied := g.lineage(agent, nil)
+	if denied == nil {
+		line.Chain = t.Declared.link(line.Chain, t.Name)
+	}
+	return line, denied
+}
+
+// Resources is what is known of the resources of one server.
+type Resources struct {
+	Name     string // of the server
+	Mapping  *mapping.Mapping
+	View     capability.View
+	Declared *Declaration
+}
+
+// Resource decides whether a resource may be read, or watched.
 func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 	line, denied := g.lineage(agent, nil)
 	if denied != nil {
 		return *denied
 	}
-	return g.all(line, "", resourceNeeds(line, uri))
-}
-
-func resourceNeeds(line agents.Lineage, uri string) []mapping.Need {
-	need, err := capability.Keyed("resource.read", capability.Word{Dim: "uri", Value: uri})
+	line.Chain = r.Declared.link(line.Chain, r.Name)
+	needs, err := r.Mapping.Resource(uri, r.View)
 	if err != nil {
-		return nil
+		return refused(err)
 	}
-	return []mapping.Need{{Requirement: need}}
+	return g.all(line, "", needs)
 }
 
-// Template reports whether some resource of a template could be read.
+// Template reports whether some resource of a template could be read, as far as
+// the text of the template and of the grants tells: a template may be shown that
+// no resource of is allowed in the end.
 func (g *Gate) Template(agent string, r *Resources, template string) bool {
-	return g.TemplateVerdict(agent, r, template).Decision.Allowed()
+	filled := fill(template)
+	if g.Resource(agent, r, filled).Decision.Allowed() {
+		return true
+	}
+	line, denied := g.lineage(agent, nil)
+	needs, err := r.Mapping.Resource(filled, r.View)
+	if denied != nil || err != nil {
+		return false
+	}
+	for _, need := range needs {
+		if v := need.Requirement.Verb(); !line.Chain.Holds(v) || v == "resource.read" && !meets(line.Chain, template) {
+			return false
+		}
+	}
+	return len(needs) > 0
 }
 
-// TemplateVerdict decides what concerns a template as a whole.
+// meets reports whether some grant of resource.read and a template begin alike.
+func meets(chain capability.Chain, template string) bool {
+	begin, _, _ := strings.Cut(template, "{")
+	for g := range chain[0].Set.All() {
+		if g.Verb() != "resource.read" || g.Inert() != "" {
+			continue
+		}
+		uris, _ := g.Spec().Get("uris")
+		for _, uri := range uris.Values {
+			literal := uri
+			if i := strings.IndexAny(uri, "*?[{\\"); i >= 0 {
+				literal = uri[:i]
+			}
+			if strings.HasPrefix(literal, begin) || strings.HasPrefix(begin, literal) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TemplateVerdict decides what concerns a template as a whole, such as completion:
+// that is for agents that may read whatever it may become.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
-	return g.Resource(agent, r, template)
+	return g.Resource(agent, r, fill(template))
+}
+
+// fill puts a text in the place of each expression of a template.
+func fill(template string) string {
+	var b strings.Builder
+	for rest := template; ; {
+		literal, after, ok := strings.Cut(rest, "{")
+		b.WriteString(literal)
+		if !ok {
+			return b.String()
+		}
+		b.WriteByte('x')
+		if _, rest, ok = strings.Cut(after, "}"); !ok {
+			return b.String()
+		}
+	}
 }

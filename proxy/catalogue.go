@@ -11,7 +11,6 @@ import (
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/upstream"
-	"capgate/wire"
 )
 
 // catalogue is what an agent sees of the servers behind the gateway, and what it
@@ -256,7 +255,7 @@ func (a *assembly) finish() {
 		}
 	}
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && g.Prompt(agent, p.line.up.promptOf(p.name), wire.Value{}).Decision.Allowed() {
+		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.line.up.promptOf(p.name)) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}

@@ -76,8 +76,8 @@ type Upstream struct {
 	Timeout  time.Duration    // of one call
 	Identity string           // changes when the server must be started anew
 
-	Declared   *capability.Set            // what it touches, nil when nobody says
-	Narrower   map[string]*capability.Set // the same for single tools
+	Declared   *gate.Declaration            // what it touches, nil when nobody says
+	Narrower   map[string]*gate.Declaration // the same for single tools
 	Unmediated bool
 
 	modernOnly atomic.Bool // no session can be had of it, as far as is known
@@ -140,10 +140,12 @@ func (u *Upstream) Tool(name string) *gate.Tool {
 
 // promptOf returns what the gate must know of a prompt.
 func (u *Upstream) promptOf(name string) *gate.Tool {
-	return &gate.Tool{Name: u.called(name), View: u.View, Declared: u.Declared, Unmediated: u.Unmediated}
+	return &gate.Tool{
+		Name: u.called(name), Mapping: u.Mapping.Prompt(name), View: u.View, Declared: u.Declared, Unmediated: u.Unmediated,
+	}
 }
 
 // resources returns what the gate must know of the server's resources.
 func (u *Upstream) resources() *gate.Resources {
-	return &gate.Resources{Name: u.Name, Mapping: u.Mapping, View: u.View, Declared: u.Declared, Unmediated: u.Unmediated}
+	return &gate.Resources{Name: u.Name, Mapping: u.Mapping, View: u.View, Declared: u.Declared}
 }

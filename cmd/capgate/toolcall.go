@@ -221,7 +221,7 @@ func (c *explainedCall) ask(n mapping.Need) asked {
 }
 
 func (c *explainedCall) declared(need *capability.Requirement) bool {
-	return c.tool.Declared == nil || c.tool.Declared.Decide(need).Allowed()
+	return c.tool.Declared.Allows(need)
 }
 
 // smallest finds the edits that would allow the call, all of them needed.

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"capgate/agents"
 	"capgate/builtin"
 	"capgate/capability"
 	"capgate/capability/hostfs"
 	"capgate/config"
+	"capgate/gate"
 	"capgate/mapping"
 	"capgate/proxy"
 	"capgate/secrets"
@@ -48,14 +50,14 @@ func (s *servers) upstreams() ([]*proxy.Upstream, error) {
 func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	p := &proxy.Upstream{
 		Name: u.Name, Prefix: u.Prefix, Pins: pins(u.Pins), MayAsk: u.MayAsk, Shared: u.Shared, Timeout: u.Call,
-		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*capability.Set{},
+		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{},
 	}
 	var err error
 	if p.Mapping, err = s.mapping(u); err != nil {
 		return nil, err
 	}
-	if u.Declared {
-		p.Declared = s.compile(u.Declares)
+	if p.Declared, err = s.declared(u, p.Mapping); err != nil {
+		return nil, err
 	}
 	for name, t := range u.Tools {
 		if t.Declared {
@@ -76,6 +78,22 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
 	}
 	return p, nil
+}
+
+// declared is what a server touches: what is written of it, or else what its
+// mapping says of its kind.
+func (s *servers) declared(u *config.Upstream, m *mapping.Mapping) (*gate.Declaration, error) {
+	if u.Declared {
+		return s.compile(u.Declares), nil
+	}
+	if u.Builtin != "" || u.Unmediated || !m.Declares() {
+		return nil, nil
+	}
+	specs, _, err := m.Declaration(agents.Declaration)
+	if err != nil {
+		return nil, err
+	}
+	return s.compile(specs), nil
 }
 
 func pins(word string) proxy.Pins {
@@ -120,9 +138,8 @@ func (s *servers) mapping(u *config.Upstream) (*mapping.Mapping, error) {
 }
 
 // compile reads a declaration against the configuration's root.
-func (s *servers) compile(specs []capability.Spec) *capability.Set {
-	set, _ := capability.Compile(specs, capability.Options{Config: s.cfg.Sandbox, Agent: s.cfg.Sandbox, View: s.view})
-	return set
+func (s *servers) compile(specs []capability.Spec) *gate.Declaration {
+	return gate.Declare(specs, capability.Options{Config: s.cfg.Sandbox, Agent: s.cfg.Sandbox, View: s.view})
 }
 
 // cwd is the directory that a program runs in: the one written, the root that
