@@ -45,10 +45,12 @@ func (c Chain) Possible(ceilings Chain, needs ...Possibility) (witness [][]strin
 			}
 		}
 	}
-	for _, g := range groups(needs) {
-		if len(g.blanks) > 0 && p.anything == nil {
-			p.anything, p.subtree = anything(), pattern.Subtrees()
+	for _, link := range c {
+		if link.Set != nil {
+			p.anything, p.subtree = link.Set.anything, link.Set.subtree
 		}
+	}
+	for _, g := range groups(needs) {
 		if !p.solve(g) {
 			return nil, false
 		}

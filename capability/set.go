@@ -12,6 +12,10 @@ import (
 type Set struct {
 	grants []Grant
 	tables map[Verb]*table
+
+	// What questions about the set are put together from.
+	anything *pattern.Pattern
+	subtree  func(dir string) *pattern.Pattern
 }
 
 // table is the index of one verb's grants.
@@ -48,7 +52,7 @@ func Compile(specs []Spec, opts Options) (*Set, []Finding) {
 	for _, s := range specs {
 		c.add(s)
 	}
-	s := &Set{grants: c.grants, tables: map[Verb]*table{}}
+	s := &Set{grants: c.grants, tables: map[Verb]*table{}, anything: anything(), subtree: pattern.Subtrees()}
 	for i := range s.grants {
 		s.grants[i].n = int32(i)
 		s.index(&s.grants[i])
