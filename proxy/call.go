@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 type call struct {
 	message
 	server  *Server
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // a call is one request, and is handed down in place of it
 	policy  *Policy
 	tenant  *tenant
 	agent   string
@@ -162,7 +161,7 @@ func (s *Server) record(e *guardrail.Event) string {
 // allow records that a call goes up, and says so only if that could be recorded.
 func (c *call) allow(v gate.Verdict) (reply, bool) {
 	e := c.event("decision")
-	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), c.server.grantText(v.Decision.Grant())
+	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())
 	if _, err := c.server.events.Record(e); err != nil {
 		c.server.log.Error("a call was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "tool", c.target)
 		return c.deny(gate.Verdict{
@@ -179,18 +178,12 @@ func (c *call) outcome(size int, problem string) {
 	c.server.record(e)
 }
 
-// grantText is the text of a grant, written once.
-func (s *Server) grantText(g *capability.Grant) string {
+// grantText is the text of the grant that decided, if one did.
+func grantText(g *capability.Grant) string {
 	if g == nil {
 		return ""
 	}
-	known := s.grants.Load()
-	if text, ok := known.Load(g); ok {
-		return text.(string)
-	}
-	text := g.String()
-	known.Store(g, text)
-	return text
+	return g.String()
 }
 
 // reference makes the text that ties the events of one call.
@@ -229,5 +222,6 @@ func withMembers(object []byte, members string) []byte {
 
 // notice logs something about the call that its agent is not told.
 func (c *call) notice(text string, args ...any) {
-	c.server.log.With("agent", c.agent, "upstream", c.behind, "tool", c.target).Log(c.ctx, slog.LevelWarn, text, args...)
+	args = append(args, "agent", c.agent, "upstream", c.behind, "tool", c.target)
+	c.server.log.WarnContext(c.ctx, text, args...) //nolint:sloglint // each of the few callers passes a constant
 }

@@ -1,288 +1,16 @@
 package proxy_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"capgate/proxy"
-	"capgate/upstream"
 )
-
-// scriptFile is the variable that makes this test binary a server instead, which
-// plays the script in the file that it names.
-const scriptFile = "CAPGATE_PLAYED_SCRIPT"
-
-func TestMain(m *testing.M) {
-	file := os.Getenv(scriptFile)
-	if file == "" {
-		os.Exit(m.Run())
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		panic(err)
-	}
-	var s script
-	if err := json.Unmarshal(data, &s); err != nil {
-		panic(err)
-	}
-	s.playStdio()
-	os.Exit(0)
-}
-
-// script is a server on the wire, byte by byte. It is played over HTTP by the
-// test, and over stdio by a process.
-type script struct {
-	Modern   bool
-	Events   bool              // over HTTP, answers are event streams
-	Tools    [][]byte          // definitions
-	Answers  map[string][]byte // the last member of the answer to a call, by tool
-	Progress int               // notifications before the answer to a call that has a token
-	Sick     string            // a file: what stands in it is what the server suffers from
-	Deeds    string            // a file: a byte is added for each call that was executed
-
-	health func() string // the same as Sick, within the test
-	deed   func()
-}
-
-// heard is one message of the gateway.
-type heard struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
-// called is what a tools/call asks for.
-type called struct {
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Meta      struct {
-		Token json.RawMessage `json:"progressToken"`
-	} `json:"_meta"`
-	Cursor string `json:"cursor"`
-}
-
-const scriptPage = 40 // tools on a page
-
-// answer is what the server says to a request, notifications first.
-func (s *script) answer(m heard) (messages [][]byte) {
-	say := func(format string, args ...any) {
-		messages = append(messages, fmt.Appendf(nil, `{"jsonrpc":"2.0",`+format+`}`, args...))
-	}
-	var p called
-	if m.Params != nil {
-		if err := json.Unmarshal(m.Params, &p); err != nil {
-			panic(err)
-		}
-	}
-	switch {
-	case m.Method == "server/discover" && s.Modern:
-		say(`"id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`, m.ID)
-	case m.Method == "initialize" && !s.Modern:
-		say(`"id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"played","version":"1"}}`, m.ID)
-	case m.Method == "tools/list":
-		from := 0
-		if p.Cursor != "" {
-			from = len(p.Cursor) * scriptPage
-		}
-		to, next := min(from+scriptPage, len(s.Tools)), ""
-		if to < len(s.Tools) {
-			next = `,"nextCursor":"` + p.Cursor + `x"`
-		}
-		say(`"id":%s,"result":{"tools":[%s]%s}`, m.ID, bytes.Join(s.Tools[from:to], []byte(",")), next)
-	case m.Method == "tools/call":
-		s.done()
-		for i := range s.Progress {
-			if p.Meta.Token != nil {
-				say(`"method":"notifications/progress","params":{"progressToken":%s,"progress":%d}`, p.Meta.Token, i)
-			}
-		}
-		member, ok := s.Answers[p.Name]
-		if !ok { // it says what it was given
-			member = fmt.Appendf(nil, `"result":{"content":[],"got":%q}`, base64.StdEncoding.EncodeToString(p.Arguments))
-		}
-		say(`"id":%s,%s`, m.ID, member)
-	default:
-		say(`"id":%s,"error":{"code":-32601,"message":"Method not found"}`, m.ID)
-	}
-	return messages
-}
-
-// done notes that a call was executed.
-func (s *script) done() {
-	if s.deed != nil {
-		s.deed()
-	}
-	if s.Deeds == "" {
-		return
-	}
-	f, err := os.OpenFile(s.Deeds, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.Write([]byte("x"))
-	}
-	if err != nil || f.Close() != nil {
-		panic(err)
-	}
-}
-
-// suffers is what the server suffers from, "" when it is well.
-func (s *script) suffers() string {
-	if s.health != nil {
-		return s.health()
-	}
-	if s.Sick == "" {
-		return ""
-	}
-	text, err := os.ReadFile(s.Sick)
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// playStdio is the server as a process.
-func (s *script) playStdio() {
-	if s.suffers() == "crash" {
-		fmt.Fprintln(os.Stderr, "no database")
-		os.Exit(7)
-	}
-	in := bufio.NewReader(os.Stdin)
-	for {
-		text, err := in.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var m heard
-		if err := json.Unmarshal(text, &m); err != nil {
-			panic(err)
-		}
-		if m.ID == nil || m.Method == "" {
-			continue
-		}
-		ill, when, _ := strings.Cut(s.suffers(), " ")
-		if when != "" && when != m.Method {
-			ill = ""
-		}
-		switch ill {
-		case "mute":
-			if m.Method == "tools/call" {
-				s.done()
-			}
-			continue
-		case "die":
-			if m.Method == "tools/call" {
-				s.done()
-			}
-			os.Exit(3)
-		case "huge":
-			chunk := bytes.Repeat([]byte("x"), 1<<20)
-			for range 100 {
-				if _, err := os.Stdout.Write(chunk); err != nil {
-					return
-				}
-			}
-		case "garbage":
-			s.done()
-			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{]}\n", m.ID)
-			continue
-		}
-		for _, message := range s.answer(m) {
-			if _, err := os.Stdout.Write(append(message, '\n')); err != nil {
-				return
-			}
-		}
-		if ill == "flap" {
-			os.Exit(0)
-		}
-	}
-}
-
-// ServeHTTP is the server over HTTP, while it is well.
-func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	var m heard
-	if err := json.Unmarshal(body, &m); err != nil {
-		panic(err)
-	}
-	if m.ID == nil || m.Method == "" {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	messages := s.answer(m)
-	if !s.Events && len(messages) == 1 {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(messages[0])
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, message := range messages {
-		for line := range bytes.SplitSeq(bytes.ReplaceAll(message, []byte("\r\n"), []byte("\n")), []byte("\n")) {
-			_, _ = fmt.Fprintf(w, "data: %s\n", line)
-		}
-		_, _ = io.WriteString(w, "\n")
-	}
-}
-
-// over returns the server as an upstream: over "json", "events" or "stdio".
-func (s *script) over(t testing.TB, name, transport string) *proxy.Upstream {
-	t.Helper()
-	u := &proxy.Upstream{Name: name, Prefix: name, Pins: proxy.Off}
-	if transport == "stdio" {
-		u.Open = s.process(t, name)
-		return u
-	}
-	s.Events = transport == "events"
-	web := httptest.NewServer(s)
-	t.Cleanup(web.Close)
-	u.Open = dialling(name, web.URL)
-	return u
-}
-
-func dialling(name, url string) func(context.Context, proxy.Peer) (upstream.Conn, error) {
-	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
-		return upstream.Dial(ctx, upstream.Endpoint{Name: name, URL: url}, upstream.Options{Client: p.Client, Events: p.Events})
-	}
-}
-
-func (s *script) process(t testing.TB, name string) func(context.Context, proxy.Peer) (upstream.Conn, error) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// Under the race detector a process would wait a second before it ends.
-	env := []string{scriptFile + "=" + file, "GORACE=atexit_sleep_ms=0"}
-	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
-		return upstream.Start(ctx, upstream.Program{Name: name, Argv: []string{self}, Env: env}, upstream.Options{Client: p.Client, Events: p.Events})
-	}
-}
 
 // caller is an agent that may call every tool, whatever its arguments.
 const caller = `---
@@ -345,7 +73,7 @@ func (r route) travel(t *testing.T, s *script) *client {
 	t.Helper()
 	s.Modern = r.server
 	u := s.over(t, "up", r.transport)
-	u.Timeout = 5 * time.Second
+	u.Timeout = 3 * time.Second
 	c := start(t, map[string]string{"scout": caller}, u).client("scout")
 	if !r.agent {
 		c.initialize("{}")
@@ -483,7 +211,7 @@ func TestFidelityUnreadable(t *testing.T) {
 				if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(a.Raw, `upstream \"up\"`) {
 					t.Errorf("%s: %.300q", name, a.Raw)
 				}
-				if took := time.Since(begun); took > 4*time.Second {
+				if took := time.Since(begun); took > 2*time.Second {
 					t.Errorf("%s: the agent learns of it after %v, when the time of the call is up", name, took)
 				}
 			}
@@ -562,4 +290,103 @@ func checkID(t *testing.T, c *client, r route, id, token string) {
 	if !slices.Equal(a.Before, want) {
 		t.Errorf("id %s: before the answer came %q, not %q", id, a.Before, want)
 	}
+}
+
+// TestFidelityDefinitions: what real servers say of their tools is what agents
+// read, but for the name.
+func TestFidelityDefinitions(t *testing.T) {
+	servers := map[string]*script{}
+	want := map[string]string{} // most are written over many lines
+	for at, def := range realDefinitions(t) {
+		file, _, _ := strings.Cut(at, ".json")
+		s := servers[file]
+		if s == nil {
+			s = new(script)
+			servers[file] = s
+		}
+		s.Tools = append(s.Tools, def)
+		var named struct{ Name string }
+		if err := json.Unmarshal(def, &named); err != nil {
+			t.Fatal(err)
+		}
+		want[file+"__"+strings.ReplaceAll(named.Name, ".", "_")] = string(def)
+	}
+	for _, r := range routes() {
+		t.Run(r.String(), func(t *testing.T) {
+			var ups []*proxy.Upstream
+			for name, s := range servers {
+				one := *s
+				one.Modern = r.server
+				if r.oneLine() {
+					one.Tools = nil
+					for _, def := range s.Tools {
+						one.Tools = append(one.Tools, []byte(spaced(string(def))))
+					}
+				}
+				ups = append(ups, one.over(t, name, r.transport))
+			}
+			c := start(t, map[string]string{"scout": caller}, ups...).client("scout")
+			if !r.agent {
+				c.initialize("{}")
+			}
+			shown := listed(t, c, r.agent)
+			for name, def := range want {
+				if r.oneLine() {
+					def = spaced(def)
+				}
+				if !renamedOnly(shown[name], []byte(def), name) {
+					t.Errorf("%s: %.300s, want %.300s", name, shown[name], def)
+				}
+			}
+			if len(shown) != len(want) {
+				t.Errorf("%d tools are shown, want %d", len(shown), len(want))
+			}
+		})
+	}
+}
+
+// listed returns the definitions that an agent is shown, on all pages.
+func listed(t *testing.T, c *client, modern bool) map[string]json.RawMessage {
+	t.Helper()
+	all := map[string]json.RawMessage{}
+	for cursor := ""; ; {
+		a := c.raw(modern, "1", "tools/list", cursor, "")
+		var page struct {
+			Tools      []json.RawMessage `json:"tools"`
+			NextCursor string            `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(a.Result, &page); err != nil {
+			t.Fatalf("%.300s: %v", a.Raw, err)
+		}
+		for _, def := range page.Tools {
+			var named struct{ Name string }
+			if err := json.Unmarshal(def, &named); err != nil {
+				t.Fatal(err)
+			}
+			all[named.Name] = def
+		}
+		if page.NextCursor == "" {
+			return all
+		}
+		cursor = `"cursor":"` + page.NextCursor + `"`
+	}
+}
+
+// renamedOnly reports whether a definition is another one under a new name.
+func renamedOnly(got, want []byte, name string) bool {
+	var named struct{ Name json.RawMessage }
+	if json.Unmarshal(want, &named) != nil {
+		return false
+	}
+	for at := 0; at < len(want); at++ {
+		next := bytes.Index(want[at:], named.Name)
+		if next < 0 {
+			return false
+		}
+		at += next
+		if string(want[:at])+`"`+name+`"`+string(want[at+len(named.Name):]) == string(got) {
+			return true
+		}
+	}
+	return false
 }

@@ -105,11 +105,11 @@ func (l *line) capabilities() []byte {
 	if l.tenant.only != nil {
 		return offered(l.up, l.tenant.only.capabilities())
 	}
-	var any wire.Doc
-	if err := any.Parse([]byte(anyClient), wire.Limits{}); err != nil {
+	var able wire.Doc
+	if err := able.Parse([]byte(anyClient), wire.Limits{}); err != nil {
 		return []byte("{}")
 	}
-	return offered(l.up, any.Root())
+	return offered(l.up, able.Root())
 }
 
 // anyClient is a client that can answer whatever a server may ask.

@@ -75,7 +75,7 @@ func (l Limits) filled() Limits {
 
 // Server is the gateway's front: one MCP server to every agent.
 type Server struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // the life of the server, which outlasts every request
 	stop    context.CancelFunc
 	events  guardrail.Recorder
 	log     *slog.Logger
@@ -92,8 +92,7 @@ type Server struct {
 	methods map[string]handler
 	letters sync.Pool
 	policy  atomic.Pointer[Policy]
-	grants  atomic.Pointer[sync.Map] // the text of each grant that has decided
-	name    string                   // of this process, in the references of calls
+	name    string // of this process, in the references of calls
 	ids     atomic.Uint64
 
 	mu      sync.Mutex
@@ -136,7 +135,6 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s.name = s.name[:6] + "-"
 	s.ctx, s.stop = context.WithCancel(ctx)
 	s.methods = methods()
-	s.grants.Store(new(sync.Map))
 	return s, nil
 }
 
@@ -164,7 +162,6 @@ func methods() map[string]handler {
 // Adopt puts a policy in force. Calls that were decided go on; the next one
 // obeys the new policy. Who sees other tools than before is told so.
 func (s *Server) Adopt(p *Policy) {
-	s.grants.Store(new(sync.Map))
 	s.policy.Store(p)
 	for _, t := range s.everyone() {
 		t.adopt(p)

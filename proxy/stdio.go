@@ -107,7 +107,7 @@ type pipe struct {
 	server *Server
 	tenant *tenant
 	agent  string
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the life of the agent behind the pipes
 	wait   sync.WaitGroup
 	calls  sync.WaitGroup // those of the wait that answer requests
 

@@ -35,7 +35,7 @@ func (a *app) demo() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir)
+			defer func() { _ = os.RemoveAll(dir) }() // what is left over is in the temporary folder
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTime)
 			defer cancel()
 			return a.runDemo(ctx, dir)
@@ -80,11 +80,11 @@ func (a *app) runDemo(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := openGateway(ctx, w, hush(a))
+	g, err := openGateway(ctx, w, hush())
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", w.cfg.Listen.Address)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", w.cfg.Listen.Address)
 	if err != nil {
 		return errors.Join(err, g.close())
 	}
@@ -176,7 +176,7 @@ func indented(text string) string {
 
 // demoAgent is a client as agents have one.
 type demoAgent struct {
-	ctx       context.Context
+	ctx       context.Context //nolint:containedctx // the demo is one run
 	at, token string
 }
 
@@ -211,7 +211,7 @@ func (d demoAgent) ask(method, name, params string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it has been read
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDemo))
 	if err != nil {
 		return nil, err

@@ -209,6 +209,6 @@ func (a *app) logger() *slog.Logger {
 
 // hush is what a program that a client has started says on standard error: only
 // what somebody must know.
-func hush(a *app) *slog.Logger {
+func hush() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

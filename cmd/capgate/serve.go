@@ -77,7 +77,7 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	l, err := listen(w)
+	l, err := listen(ctx, w)
 	if err != nil {
 		return errors.Join(broken(err, "another process may use the address"), g.close())
 	}
@@ -99,12 +99,12 @@ func tune() {
 }
 
 // listen opens what agents connect to.
-func listen(w *world) (net.Listener, error) {
+func listen(ctx context.Context, w *world) (net.Listener, error) {
 	c := w.cfg.Listen
 	if c.Socket != "" {
-		return listenUnix(c.Socket)
+		return listenUnix(ctx, c.Socket)
 	}
-	l, err := net.Listen("tcp", c.Address)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
 	if err != nil || c.Cert == "" {
 		return l, err
 	}
@@ -117,12 +117,12 @@ func listen(w *world) (net.Listener, error) {
 
 // listenUnix opens a socket that only its owner may use. One that a gateway has
 // left behind is removed, one that somebody listens to is not.
-func listenUnix(path string) (net.Listener, error) {
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("%s is there and is not a socket", path)
 		}
-		if conn, err := net.Dial("unix", path); err == nil {
+		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
 			return nil, errors.Join(fmt.Errorf("somebody listens at %s already", path), conn.Close())
 		}
 		if err := os.Remove(path); err != nil {
@@ -131,7 +131,7 @@ func listenUnix(path string) (net.Listener, error) {
 	}
 	mask := syscall.Umask(0o177)
 	defer syscall.Umask(mask)
-	return net.Listen("unix", path)
+	return new(net.ListenConfig).Listen(ctx, "unix", path)
 }
 
 // serveHTTP answers until the context ends, and lets requests end after that.

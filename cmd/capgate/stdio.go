@@ -41,7 +41,7 @@ func (a *app) stdio() *cobra.Command {
 // runStdio serves one agent until its input ends.
 func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	g, err := openGateway(ctx, w, hush(a))
+	g, err := openGateway(ctx, w, hush())
 	if err != nil {
 		return broken(err, "")
 	}

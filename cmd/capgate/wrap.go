@@ -70,7 +70,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what is left over is in the temporary folder
 	w, found, err := a.wrapWorld(o, dir)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 // holds was said when it was started.
 func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	g, err := openGateway(ctx, w, hush(a))
+	g, err := openGateway(ctx, w, hush())
 	if err != nil {
 		return broken(err, "")
 	}
@@ -114,7 +114,7 @@ func (a *app) wrapHTTP(ctx context.Context, w *world, agent, address string, fou
 	if err != nil {
 		return broken(err, "")
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return errors.Join(broken(err, "another process may use the address"), g.close())
 	}

@@ -1,0 +1,129 @@
+package proxy_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"capgate/proxy"
+)
+
+// TestListChanged: who sees other tools than before is told, by a change of the
+// policy and by one of a server, in either era; who does not is not.
+func TestListChanged(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader, "other": reader}, files(t, s))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	session := c.open(t, ctx, http.MethodGet, "")
+	listener := c.open(t, ctx, http.MethodPost,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	if ack := listener.next(); !strings.Contains(ack, `"notifications":{"toolsListChanged":true}`) {
+		t.Fatal(ack)
+	}
+	told := func(why string) {
+		t.Helper()
+		if got := session.next(); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
+			t.Errorf("%s: the session hears %s", why, got)
+		}
+		if got := listener.next(); !strings.Contains(got, "tools/list_changed") || !strings.Contains(got, `"io.modelcontextprotocol/subscriptionId":"l"`) {
+			t.Errorf("%s: the listener hears %s", why, got)
+		}
+	}
+	w.write("scout", "---\nclass: agent\ncapabilities:\n  - fs.read: { in: $ROOT, paths: [docs] }\n  - fs.write: { in: $ROOT, paths: [docs] }\n---\n")
+	w.adopt()
+	told("another grant")
+	if n := len(toolNames(t, c.request("tools/list", "{}"))); n != 2 {
+		t.Errorf("%d tools", n)
+	}
+	s.mu.Lock()
+	s.lists = map[string]string{"tools/list": `"tools":[` + tool("write_file", "path") + `]`}
+	sink := s.peers[0].Events
+	s.mu.Unlock()
+	sink.Notify("notifications/tools/list_changed", nil)
+	told("another list")
+}
+
+// TestRevokedStreamsEnd: the streams of a token end when it is revoked.
+func TestRevokedStreamsEnd(t *testing.T) {
+	w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := w.client("scout")
+	c.initialize("{}")
+	session := c.open(t, ctx, http.MethodGet, "")
+	listener := c.open(t, ctx, http.MethodPost,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	listener.next()
+	for one := range w.creds.Of("agents/scout") {
+		w.creds, _ = w.creds.Revoke(one.ID)
+	}
+	w.adopt()
+	if got := session.next(); got != "" {
+		t.Errorf("the session hears %s", got)
+	}
+	if got := listener.next(); got != "" && !strings.Contains(got, `"id":"l","result"`) {
+		t.Errorf("the listener hears %s", got)
+	}
+	if a := take(t, c.post(hello)); a.Status != 401 {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// TestUpdatesObeyGrants: who may not read a resource any more hears nothing of it.
+func TestUpdatesObeyGrants(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"n"},{"uri":"notes:///b","name":"n"}]`}}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, uri := range []string{"notes:///a", "notes:///b"} {
+		if a := c.request("resources/subscribe", `{"uri":"`+uri+`"}`); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+	}
+	w.write("scout", "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes:///b\"] }\n---\n")
+	w.adopt()
+	s.mu.Lock()
+	sink := s.peers[0].Events
+	s.mu.Unlock()
+	for _, uri := range []string{"notes:///a", "notes:///c", "notes:///b"} {
+		sink.Notify("notifications/resources/updated", []byte(`{"uri":"`+uri+`"}`))
+	}
+	session := c.open(t, ctx, http.MethodGet, "")
+	for got := session.next(); ; got = session.next() {
+		if strings.Contains(got, "list_changed") {
+			continue
+		}
+		if !strings.Contains(got, "notes:///b") {
+			t.Errorf("%s", got)
+		}
+		return
+	}
+}
+
+// TestShared: agents share a connection where the operator wrote so, and only there.
+func TestShared(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		s := &scripted{}
+		up := files(t, s)
+		up.Shared = shared
+		w := start(t, map[string]string{"scout": reader, "other": reader}, up)
+		for _, agent := range []string{"scout", "other"} {
+			c := w.client(agent)
+			c.initialize("{}")
+			c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+		}
+		want := map[bool]string{true: "", false: "agents/scout"}[shared]
+		if s.peers[0].Agent != want || int(s.opened.Load()) != map[bool]int{true: 1, false: 2}[shared] {
+			t.Errorf("shared %v: %d connections, the first for %q", shared, s.opened.Load(), s.peers[0].Agent)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// asks is a legacy server that asks one thing during each call, and says in its
+// result what it heard.
+func asks(method, params string) *scripted {
+	s := &scripted{}
+	s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		var raw []byte
+		if params != "" {
+			raw = []byte(params)
+		}
+		got, err := sink.Ask(ctx, method, raw)
+		if err != nil {
+			text, _ := json.Marshal(err.Error())
+			return upstream.Answer{Result: []byte(`{"content":[],"refused":` + string(text) + `}`)}, nil
+		}
+		return upstream.Answer{Result: []byte(`{"content":[],"heard":` + string(got) + `}`)}, nil
+	}
+	return s
+}
+
+// finding 18: a client is asked only in a way that it said it knows, and in no way
+// that is not known here.
+func TestAskedOnlyWhatTheClientCan(t *testing.T) {
+	for _, test := range []struct{ name, able, method, params string }{
+		{"form where only pages are opened", `{"elicitation":{"url":{}}}`, "elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`},
+		{"unknown mode", `{"elicitation":{"form":{},"url":{}}}`, "elicitation/create", `{"mode":"URL","url":"http://evil.example/","message":"?"}`},
+		{"sampling with tools", `{"sampling":{}}`, "sampling/createMessage", `{"messages":[],"maxTokens":1,"tools":[]}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := asks(test.method, test.params)
+			up := files(t, s)
+			up.MayAsk = []string{"elicitation", "sampling"}
+			w := start(t, map[string]string{"scout": reader}, up)
+			a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, test.able)
+			if strings.Contains(a.Raw, "inputRequests") {
+				t.Errorf("asked: %s", a.Raw)
+			}
+		})
+	}
+}
+
+// finding 19: a server that agents share is not told the root of the one whose call
+// happens to be up: it would take it for everybody's.
+func TestSharedServerHearsNoRoots(t *testing.T) {
+	s := asks("roots/list", "")
+	up := files(t, s)
+	up.Shared, up.MayAsk = true, []string{"roots"}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\nsandbox: $ROOT\n---\n"}, up)
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	if strings.Contains(string(a.Result), w.root) {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// finding 20: while a server without a prefix does not answer, another must not get
+// its names.
+func TestNamesOfASilentServerStayFree(t *testing.T) {
+	silent := &scripted{reply: nil}
+	evil := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("send_email", "text") + `]`}}
+	w := start(t, map[string]string{"scout": everything},
+		&proxy.Upstream{Name: "trusted", Open: func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+			_, _ = silent.open(ctx, p)
+			return nil, &upstream.Failed{Upstream: "trusted", Text: "cannot be started"}
+		}},
+		&proxy.Upstream{Name: "evil", Open: evil.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"send_email","arguments":{"text":"x"}}`)
+	if n := len(evil.calls()); n != 0 {
+		t.Errorf("the call went to the server that was up: %s", a.Raw)
+	}
+}
+
+// finding 21: input may be asked for by three methods, and by no other.
+func TestOnlySomeMethodsAskForInput(t *testing.T) {
+	s := asker(`{"k1":{"method":"elicitation/create","params":{"message":"?"}}}`)
+	s.lists["prompts/list"] = `"prompts":[{"name":"p"}]`
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, MayAsk: []string{"elicitation"}})
+	a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/prompt","name":"up__p"},"argument":{"name":"a","value":"b"}}`, `{"elicitation":{}}`)
+	if strings.Contains(a.Raw, "input_required") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// finding 22: a session that has connections of its own is told once that a
+// resource has changed.
+func TestUpdatedOnce(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"n"}]`}}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, MayAsk: []string{"elicitation"}})
+	c := w.client("scout")
+	c.initialize(`{"elicitation":{}}`)
+	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	s.mu.Lock()
+	sink := s.peers[0].Events
+	s.mu.Unlock()
+	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+	sink.Notify("notifications/message", []byte(`{"level":"info","data":"end"}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in := c.open(t, ctx, http.MethodGet, "")
+	updates := 0
+	for data := in.next(); data != "" && !strings.Contains(data, `"end"`); data = in.next() {
+		if strings.Contains(data, "resources/updated") {
+			updates++
+		}
+	}
+	if updates != 1 {
+		t.Errorf("told %d times", updates)
+	}
+}
+
+// finding 23: what an agent is denied counts against its limit too, and so do
+// subscriptions: both cost a line of the event log or a request to a server.
+func TestDenialsAndSubscriptionsAreLimited(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"n"}]`}}
+	now := time.Now()
+	w := gateway(t, proxy.Options{Limits: proxy.Limits{Calls: 5}, Clock: func() time.Time { return now }}, map[string]string{"scout": everything, "prober": everything},
+		&proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for range 20 {
+		c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+	}
+	if n := len(s.calls()); n > 5 {
+		t.Errorf("%d subscriptions went up, of 5 calls a minute", n)
+	}
+	c = w.client("prober")
+	c.initialize("{}")
+	var last said
+	for range 20 {
+		last = c.request("tools/call", `{"name":"up__none","arguments":{}}`)
+	}
+	if d := denialOf(t, last); d.Code != "limit_exceeded" {
+		t.Errorf("the twentieth denial in a moment is %+v", d)
+	}
+}
+
+// finding 24: a session that is refused for want of room is an event, like every
+// other refusal; and so is a call that asks for a task.
+func TestRefusalsAreEvents(t *testing.T) {
+	w := gateway(t, proxy.Options{Limits: proxy.Limits{Sessions: 1}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	c := w.client("scout")
+	c.initialize("{}")
+	before := len(w.events.of("refusal")) + len(w.events.of("decision"))
+	other := w.client("scout")
+	resp := other.post(hello)
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.Header.Get("Mcp-Session-Id") != "" || !strings.Contains(string(text), "error") {
+		t.Fatalf("a second session: %s", text)
+	}
+	if n := len(w.events.of("refusal")) + len(w.events.of("decision")); n != before+1 {
+		t.Errorf("a session too many left %d events", n-before)
+	}
+	before = len(w.events.of("refusal")) + len(w.events.of("decision"))
+	a := c.request("tools/call", `{"name":"files__read_text_file","task":{"ttl":1},"arguments":{"path":"`+w.root+`/docs/a"}}`)
+	if a.Error == nil {
+		t.Fatal(a.Raw)
+	}
+	if n := len(w.events.of("refusal")) + len(w.events.of("decision")); n != before+1 {
+		t.Errorf("a task left %d events", n-before)
+	}
+}
+
+// finding 25: that a server does not answer is said as what it is.
+func TestSilentServerIsNamed(t *testing.T) {
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
+		return nil, &upstream.Failed{Upstream: "up", Text: "cannot be started"}
+	}})
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"up__x","arguments":{}}`)
+	if d := denialOf(t, a); d.Code != "upstream_failed" || strings.Contains(a.Raw, "this is not allowed") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// finding 26: what waits for a session that has no stream is bounded in bytes, not
+// only in messages.
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c := w.client("scout")
+	c.initialize(`{"elicitation":{}}`)
+	s.mu.Lock()
+	sink := s.peers[0].Events
+	s.mu.Unlock()
+	large := []byte(`{"level":"info","data":"` + strings.Repeat("x", 1<<20) + `"}`)
+	for range 64 {
+		sink.Notify("notifications/message", large)
+	}
+	sink.Notify("notifications/tools/list_changed", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in := c.open(t, ctx, http.MethodGet, "")
+	kept := 0
+	for data := in.next(); strings.Contains(data, "notifications/message"); data = in.next() {
+		if kept += len(data); kept >= 64<<20 {
+			break
+		}
+	}
+	if kept > 16<<20 {
+		t.Errorf("%d MiB waited for one session", kept>>20)
+	}
+}

@@ -1,0 +1,309 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// bubble is a gateway within a bubble of its own time, reached without a network.
+type bubble struct {
+	t      *testing.T
+	server *proxy.Server
+	events *recorder
+	tokens map[string]string
+	root   string
+}
+
+// inBubble runs a test in a gateway whose clock is not that of the wall.
+func inBubble(t *testing.T, records map[string]string, ups []*proxy.Upstream, test func(*testing.T, *bubble)) {
+	t.Helper()
+	root, dir := realDir(t), t.TempDir()
+	for name, text := range records {
+		if err := os.WriteFile(dir+"/"+name+".md", []byte(strings.ReplaceAll(text, "$ROOT", root)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roster, err := agents.Load(agents.Options{}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := &bubble{t: t, events: &recorder{}, tokens: map[string]string{}, root: root}
+		server, err := proxy.New(t.Context(), proxy.Options{Events: b.events})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.server = server
+		creds := new(agents.Credentials)
+		for name := range records {
+			if b.tokens[name], creds, err = creds.Issue("agents/"+name, "", 3*time.Hour, time.Now(), rand.Reader); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Adopt(&proxy.Policy{
+			Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: creds, Upstreams: ups, Hash: "test",
+		})
+		test(t, b)
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+// request makes a request of an agent.
+func (b *bubble) request(ctx context.Context, method, agent, body string, headers ...string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, method, "http://localhost/mcp", strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+b.tokens[agent])
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func (b *bubble) do(agent, body string, headers ...string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	b.server.ServeHTTP(w, b.request(b.t.Context(), http.MethodPost, agent, body, headers...))
+	return w
+}
+
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
+
+func (b *bubble) open(agent string) string {
+	b.t.Helper()
+	w := b.do(agent, hello)
+	id := w.Header().Get("Mcp-Session-Id")
+	if id == "" {
+		b.t.Fatal(w.Body)
+	}
+	return id
+}
+
+// taker is a client that takes a stream as a network connection would: a write
+// after the deadline fails, and blocks until then when the client does not read.
+type taker struct {
+	header   http.Header
+	mu       sync.Mutex
+	deadline time.Time
+	got      strings.Builder
+	deaf     bool
+	failed   error
+}
+
+func (w *taker) Header() http.Header { return w.header }
+func (w *taker) WriteHeader(int)     {}
+func (w *taker) FlushError() error   { return nil }
+func (w *taker) Flush()              {}
+
+func (w *taker) SetWriteDeadline(at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deadline = at
+	return nil
+}
+
+func (w *taker) SetReadDeadline(time.Time) error { return nil }
+
+func (w *taker) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deaf && w.failed == nil {
+		time.Sleep(time.Until(w.deadline))
+	}
+	if w.failed == nil && !w.deadline.IsZero() && !time.Now().Before(w.deadline) {
+		w.failed = os.ErrDeadlineExceeded
+	}
+	if w.failed != nil {
+		return 0, w.failed
+	}
+	return w.got.Write(p)
+}
+
+func (w *taker) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.got.String()
+}
+
+// stream opens the stream of a session, and tells when it has ended.
+func (b *bubble) stream(ctx context.Context, agent, session string) (*taker, <-chan struct{}) {
+	w, ended := &taker{header: http.Header{}}, make(chan struct{})
+	r := b.request(ctx, http.MethodGet, agent, "", "Mcp-Session-Id", session)
+	go func() { defer close(ended); b.server.ServeHTTP(w, r) }()
+	synctest.Wait()
+	return w, ended
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// finding 12: an idle stream lives on after an event: the deadline of the event
+// must not be that of the signs of life behind it.
+func TestStreamOutlivesItsEvents(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w, ended := b.stream(ctx, "scout", b.open("scout"))
+		s.mu.Lock()
+		sink := s.peers[0].Events
+		s.mu.Unlock()
+		sink.Notify("notifications/message", []byte(`{"level":"info","data":1}`))
+		synctest.Wait()
+		if !strings.Contains(w.text(), `"data":1`) {
+			t.Fatal(w.text())
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if isClosed(ended) {
+			t.Error("the stream ended by itself within two minutes")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// finding 13: a stream does not outlive the token that it was opened with.
+func TestStreamEndsWithItsToken(t *testing.T) {
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{files(t, &scripted{})}, func(t *testing.T, b *bubble) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, ended := b.stream(ctx, "scout", b.open("scout"))
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		if !isClosed(ended) {
+			t.Error("the token expired an hour ago, and the stream is open")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// finding 14: the sessions of clients that went away end by themselves, and with
+// them the connections that were made for them.
+func TestForgottenSessionsEnd(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		for range 10 {
+			b.open("scout")
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if open := s.opened.Load() - s.closed.Load(); open > 0 {
+			t.Errorf("%d connections of sessions that nobody has used for two hours are open", open)
+		}
+	})
+}
+
+// finding 15: a server that does not answer slows requests for the others by its
+// patience once, not once for each request that waits.
+func TestDeadServerSlowsOnce(t *testing.T) {
+	good := &scripted{lists: map[string]string{"prompts/list": `"prompts":[{"name":"p"}]`}}
+	dead := &scripted{}
+	up := &proxy.Upstream{Name: "dead", Prefix: "dead", Open: func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		conn, err := dead.open(ctx, p)
+		return &mute{Conn: conn}, err
+	}}
+	ups := []*proxy.Upstream{{Name: "good", Prefix: "good", Open: good.open}, up}
+	inBubble(t, map[string]string{"scout": everything}, ups, func(t *testing.T, b *bubble) {
+		session := b.open("scout")
+		begin := time.Now()
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				b.do("scout", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"prompts/get","params":{"name":"good__p"}}`, i+1), "Mcp-Session-Id", session)
+			})
+		}
+		all.Wait()
+		if n := len(good.calls()); n != 20 {
+			t.Errorf("%d of 20 requests reached the server that works", n)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("20 requests to a server that answers at once took %v", took)
+		}
+	})
+}
+
+// mute is a server that never answers.
+type mute struct{ upstream.Conn }
+
+func (m *mute) Call(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+	<-ctx.Done()
+	return upstream.Answer{}, ctx.Err()
+}
+
+// finding 16: an agent that does not read must not hold up the others who share a
+// server. A server tells its calls one after the other.
+func TestDeafAgentHoldsUpNobody(t *testing.T) {
+	s := &scripted{}
+	var telling chan struct{} // there is one reader of the server's output
+	s.reply = func(_ context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		telling <- struct{}{}
+		defer func() { <-telling }()
+		if r.Token != "" {
+			sink.Notify("notifications/progress", []byte(`{"progressToken":"`+r.Token+`","progress":1}`))
+		}
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}
+	up := files(t, s)
+	up.Shared = true
+	inBubble(t, map[string]string{"deaf": reader, "scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		telling = make(chan struct{}, 1)
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + b.root + `/docs/a"},"_meta":{"progressToken":1}}}`
+		mine := b.open("scout")
+		var all sync.WaitGroup
+		for range 4 {
+			theirs := b.open("deaf")
+			all.Go(func() {
+				w := &taker{header: http.Header{}, deaf: true}
+				b.server.ServeHTTP(w, b.request(t.Context(), http.MethodPost, "deaf", call, "Mcp-Session-Id", theirs))
+			})
+		}
+		synctest.Wait()
+		begin := time.Now()
+		w := b.do("scout", call, "Mcp-Session-Id", mine)
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("another agent's call took %v: %s", took, w.Body)
+		}
+		all.Wait()
+	})
+}
+
+// finding 17: an answer that nobody takes is given up after a while.
+func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{files(t, &scripted{})}, func(t *testing.T, b *bubble) {
+		session := b.open("scout")
+		w := &taker{header: http.Header{}}
+		b.server.ServeHTTP(w, b.request(t.Context(), http.MethodPost, "scout", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Mcp-Session-Id", session))
+		if w.deadline.IsZero() {
+			t.Error("the answer is written without a deadline: whoever does not read it keeps it in memory for ever")
+		}
+	})
+}
