@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -148,9 +149,27 @@ func (c *call) event(kind string) *guardrail.Event {
 	return e
 }
 
+// maxNoise is how many events a minute there may be of what was refused before it
+// was decided. Anybody can cause them, and nobody shall fill the disk with them.
+const maxNoise = 1200
+
 // record writes an event. That it could not be written is logged here; whether
-// that stops anything is for whoever asked to know.
+// that stops anything is for whoever asked to know. Of refusals beyond a limit only
+// the number is recorded, with the next one.
 func (s *Server) record(e *guardrail.Event) string {
+	if e.Kind == "refusal" || e.Code == string(capability.LimitExceeded) {
+		s.mu.Lock()
+		fits := s.noise.take(s.now(), maxNoise)
+		if missed := s.missed; fits && missed > 0 {
+			e.Text, s.missed = fmt.Sprintf("%s (%d before it were not recorded)", e.Text, missed), 0
+		} else if !fits {
+			s.missed++
+		}
+		s.mu.Unlock()
+		if !fits {
+			return ""
+		}
+	}
 	ref, err := s.events.Record(e)
 	if err != nil {
 		s.log.Error("an event could not be recorded", "error", err, "kind", e.Kind, "agent", e.Agent)

@@ -158,9 +158,9 @@ func (c *call) forward(o *order) reply {
 		return c.translated(answer.Error)
 	}
 	c.outcome(len(answer.Result), "")
-	result := answer.Result
-	if c.server.scrub != nil {
-		result = c.server.scrub(result)
+	result, ok := c.server.clean(answer.Result)
+	if !ok {
+		return c.broken(o.line.up.Name, errScrubbed)
 	}
 	if answer.Type == "" {
 		result = c.closing(result)
@@ -168,10 +168,30 @@ func (c *call) forward(o *order) reply {
 	return reply{result: result}
 }
 
+var errScrubbed = errors.New("the result is no longer one once the secrets in it are taken out")
+
+// clean takes secrets out of what a server wrote. What is changed must be JSON
+// still.
+func (s *Server) clean(b []byte) ([]byte, bool) {
+	if s.scrub == nil {
+		return b, true
+	}
+	clean := s.scrub(b)
+	if len(clean) == len(b) && (len(b) == 0 || &clean[0] == &b[0]) {
+		return b, true
+	}
+	var doc wire.Doc
+	return clean, doc.Parse(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
+}
+
 // translated is an error of a server in the era of the agent: some codes mean
 // something else there, or nothing.
 func (c *call) translated(raw []byte) reply {
-	if raw = c.scrubbed(raw); !c.modern {
+	raw, ok := c.server.clean(raw)
+	if !ok {
+		return fail(codeInternal, "the server answered with an error that cannot be shown")
+	}
+	if !c.modern {
 		return reply{failure: &failure{raw: raw}}
 	}
 	var doc wire.Doc
@@ -356,10 +376,10 @@ func (c *call) say(message []byte) {
 }
 
 func (c *call) scrubbed(b []byte) []byte {
-	if c.server.scrub == nil {
-		return b
+	if clean, ok := c.server.clean(b); ok {
+		return clean
 	}
-	return c.server.scrub(b)
+	return []byte("{}")
 }
 
 // progressFor puts the agent's token in the place of ours.

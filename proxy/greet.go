@@ -221,7 +221,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 		return nil, errClosed
 	}
 	t.sweep(s.now())
-	if len(t.sessions) >= s.limits.Sessions {
+	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now()) {
 		return nil, errSessions
 	}
 	t.sessions[id] = one
@@ -236,6 +236,24 @@ func (t *tenant) sweep(now time.Time) {
 			go s.end()
 		}
 	}
+}
+
+// evict ends the session that nobody has used for the longest, of those that are
+// not in use: many clients never say that they are done. The lock is held.
+func (t *tenant) evict(now time.Time) bool {
+	var oldest *session
+	var longest time.Duration
+	for _, s := range t.sessions {
+		if idle := s.idle(now); idle > longest {
+			oldest, longest = s, idle
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(t.sessions, oldest.id)
+	go oldest.end()
+	return true
 }
 
 var errSessions = errors.New("too many sessions are open")

@@ -22,6 +22,7 @@ const (
 	bodyTime   = 30 * time.Second // for the body of a request to arrive
 	writeTime  = 30 * time.Second // for an agent to take what is sent to it
 	heartbeat  = 25 * time.Second // between signs of life on an idle stream
+	slowest    = 64 << 10         // bytes a second that an agent must take of a large answer
 	pooledBody = 256 << 10        // larger ones are not kept for the next request
 )
 
@@ -201,7 +202,25 @@ func (v *visit) post() {
 		v.refuse(http.StatusBadRequest, bad.id, bad.code, bad.Error())
 		return
 	}
+	if !v.still() {
+		return
+	}
 	v.message(m)
+}
+
+// still takes the policy that is in force once the whole message is here: an agent
+// that sends slowly is decided on by what holds in the end.
+func (v *visit) still() bool {
+	now := v.server.policy.Load()
+	if now == v.policy {
+		return true
+	}
+	if !now.holds(v.credential, v.agent, v.server.now()) {
+		v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked")
+		return false
+	}
+	v.policy = now
+	return true
 }
 
 // accepts reports whether a client takes an answer of a media type. One that says
@@ -307,6 +326,12 @@ func (v *visit) write(id []byte, r reply) {
 	tail := r.close(nil)
 	h["Content-Length"] = []string{strconv.Itoa(len(head) + len(r.result) + len(tail))}
 	v.w.WriteHeader(status)
+	rc := http.NewResponseController(v.w)
+	limit := writeTime + time.Duration(len(r.result)/slowest)*time.Second
+	if err := rc.SetWriteDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return
+	}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may serve another request
 	for _, part := range [...][]byte{head, r.result, tail} {
 		if _, err := v.w.Write(part); err != nil {
 			return
@@ -403,6 +428,9 @@ func (x *exchange) finish(id []byte, r reply) {
 	default: // it is awake, and looks again
 	}
 	<-taker
+	// The connection may serve another request, which must not inherit the time
+	// that events have to be taken in.
+	defer func() { _ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) }()
 	if x.failed == nil && !r.done {
 		_ = writeEvent(x.w, r.append(make([]byte, 0, r.size()), id)) // an agent that is gone will not miss it
 	}

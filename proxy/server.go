@@ -98,6 +98,8 @@ type Server struct {
 	mu      sync.Mutex
 	closed  bool
 	tenants map[string]*tenant // of agents, by id
+	noise   bucket             // of events that anybody can cause
+	missed  int                // of them, not recorded
 	parked  parking
 	work    sync.WaitGroup // connections that are being closed
 }
@@ -135,6 +137,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s.name = s.name[:6] + "-"
 	s.ctx, s.stop = context.WithCancel(ctx)
 	s.methods = methods()
+	s.work.Go(s.sweep)
 	return s, nil
 }
 
@@ -156,6 +159,27 @@ func methods() map[string]handler {
 		"completion/complete":      (*call).complete,
 		"logging/setLevel":         (*call).setLevel,
 		"subscriptions/listen":     (*call).listen,
+	}
+}
+
+// sweepTime is how often sessions are looked at that nobody may use any more.
+const sweepTime = time.Minute
+
+// sweep ends them until the server ends.
+func (s *Server) sweep() {
+	tick := time.NewTicker(sweepTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+			for _, t := range s.everyone() {
+				t.mu.Lock()
+				t.sweep(s.now())
+				t.mu.Unlock()
+			}
+		}
 	}
 }
 
