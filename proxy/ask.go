@@ -209,11 +209,15 @@ func (l *line) renew(kinds ...listKind) {
 	l.tenant.touched(kinds[0])
 }
 
-// Ask answers what a server asks outside a call. What only a client can answer
-// goes to the one whose session it is, if the connection is for one.
+// Ask answers what a server asks without saying for which call. If there is but
+// one, it is that one. Else what only a client can answer goes to the one whose
+// session it is, if the connection is for one.
 func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	l := e.line
 	s := l.tenant.server
+	if sink := l.onlyCall(); sink != nil {
+		return sink.Ask(ctx, method, params)
+	}
 	var doc wire.Doc
 	if params != nil && doc.Parse(params, wire.Limits{}) != nil {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be read"}
@@ -231,19 +235,19 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 		}
 		return s.roots(l.tenant.agent), nil
 	}
-	return answerOf(l.tenant.only.ask(ctx, l.onlyStream(), method, params))
+	return answerOf(l.tenant.only.ask(ctx, nil, method, params))
 }
 
-// onlyStream is the stream of the only call that is up, nil when there is none or
+// onlyCall is the sink of the only call that is up, nil when there is none or
 // there are several.
-func (l *line) onlyStream() stream {
+func (l *line) onlyCall() upstream.Sink {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.flights) != 1 {
 		return nil
 	}
-	for c := range l.flights {
-		return c.out
+	for _, sink := range l.flights {
+		return sink
 	}
 	return nil
 }

@@ -321,7 +321,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, v.Raw()
 	}
-	o.line.begin(c)
+	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
 		o.line.loudness(ctx, conn, c.logLevel())
@@ -330,9 +330,9 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 }
 
 // begin notes a call that is up, so that what the server asks can be given to it.
-func (l *line) begin(c *call) {
+func (l *line) begin(c *call, sink upstream.Sink) {
 	l.mu.Lock()
-	l.flights[c] = struct{}{}
+	l.flights[c] = sink
 	l.mu.Unlock()
 }
 

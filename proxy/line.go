@@ -32,10 +32,10 @@ type line struct {
 	ups    atomic.Int64 // how often it has come up
 
 	mu       sync.Mutex
-	flights  map[*call]struct{} // the calls that are up
-	levelled upstream.Conn      // the connection over which the server was told
-	level    string             // which logs are wanted
-	followed map[string]bool    // the resources that it is asked to tell of
+	flights  map[*call]upstream.Sink // the calls that are up
+	levelled upstream.Conn           // the connection over which the server was told
+	level    string                  // which logs are wanted
+	followed map[string]bool         // the resources that it is asked to tell of
 }
 
 // listKind is one of the lists that servers have.
@@ -64,7 +64,7 @@ func (k listKind) words() (method, member, ability string) {
 }
 
 func newLine(t *tenant, u *Upstream) *line {
-	l := &line{tenant: t, up: u, flights: map[*call]struct{}{}, followed: map[string]bool{}}
+	l := &line{tenant: t, up: u, flights: map[*call]upstream.Sink{}, followed: map[string]bool{}}
 	for i := range l.lists {
 		l.lists[i].wanted = 1
 	}

@@ -118,9 +118,11 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
 	}
 	r := c.request(o, info, token) // now: the document goes when this request does
+	o.line.begin(c, p)
 	c.server.work.Go(func() {
 		defer cancel()
 		defer close(p.done)
+		defer o.line.finish(c)
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) { return conn.Call(ctx, r, p) })
 	})
 	return p

@@ -232,21 +232,32 @@ func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sink := p.event
+	mine := p.asking()
 	switch {
 	case len(p.asks) >= maxAsks:
 		return nil, &Refusal{Code: codeInternal, Message: "too many requests wait for an answer"}
 	case p.asks[w.id] != nil:
 		return nil, &Refusal{Code: codeRequest, Message: "there is a request with this id already"}
-	case len(p.pending) > 1:
+	case len(mine) > 1:
 		return nil, &Refusal{Code: codeInternal, Message: "several calls are in flight: it is ambiguous whose this request is"}
 	}
-	for _, c := range p.pending {
-		if w.during = used(c); c.sink != nil {
-			sink = c.sink
-		}
+	for _, c := range mine {
+		w.during, sink = used(c), c.sink
 	}
 	p.asks[w.id] = w
 	return sink, nil
+}
+
+// asking returns the calls in flight that a question could belong to, which are
+// not those that the gateway makes for itself. The lock is held.
+func (p *pipe) asking() []*call {
+	var list []*call
+	for _, c := range p.pending {
+		if c != nil && c.sink != nil {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // asksStill reports whether the server still waits for an answer, and notes that

@@ -45,6 +45,7 @@ type feed struct {
 type waiter struct {
 	token  string
 	sink   Sink
+	own    bool            // it is a call that the gateway makes for itself
 	answer chan Answer     // has room for it
 	ctx    context.Context //nolint:containedctx // the caller's, while it waits
 
@@ -150,10 +151,11 @@ func (f *feed) Close() error {
 
 // Call sends a request and waits for its answer on the stream.
 func (f *feed) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
-	if s == nil {
+	own := s == nil
+	if own {
 		s = unheard{}
 	}
-	w := &waiter{token: r.Token, sink: s, answer: make(chan Answer, 1)}
+	w := &waiter{token: r.Token, sink: s, own: own, answer: make(chan Answer, 1)}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithCancel(ctx)
 	id := f.ids.Add(1)
@@ -419,12 +421,18 @@ func (several) Ask(context.Context, string, []byte) ([]byte, error) {
 	return nil, &Refusal{Code: codeRequest, Message: "it cannot be known which call this belongs to"}
 }
 
-// only returns the call in flight, if there is not more than one.
+// only returns the call in flight that a question could belong to, if there is not
+// more than one. What the gateway asks for itself has no sink but the events.
 func (f *feed) only() (w *waiter, alone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n := 0
 	for _, one := range f.waiting {
+		if one.own {
+			continue
+		}
 		w = one
+		n++
 	}
-	return w, len(f.waiting) < 2
+	return w, n < 2
 }

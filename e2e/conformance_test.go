@@ -1,0 +1,217 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The eras that the suite knows, and how its fixture speaks each over HTTP.
+const (
+	legacy       = "2025-11-25"
+	modern       = "2026-07-28"
+	legacyServer = "-stateless=false"
+	modernServer = "-stateless=true"
+)
+
+// TestConformance asks the suite's questions directly and through the gateway: no
+// check may say anything worse. This is R-SEC of both eras at once, as others
+// understand the protocol.
+func TestConformance(t *testing.T) {
+	for _, era := range []struct {
+		name, requirements, flag string
+		known                    map[string]string
+	}{
+		{"legacy", legacy, legacyServer, map[string]string{"server-sse-polling": polling}},
+		{"modern", modern, modernServer, nil},
+	} {
+		t.Run(era.name, func(t *testing.T) {
+			installed(t, conformance)
+			at := fixture(t, era.flag)
+			direct := suite(t, at, era.requirements)
+			t.Run("url", func(t *testing.T) {
+				g := wrap(t, append(everything(), "--url", at)...)
+				compare(t, direct, suite(t, g.open(t), era.requirements), era.known)
+			})
+			t.Run("command", func(t *testing.T) {
+				g := wrap(t, append(everything(), "--", installed(t, everythingServer))...)
+				compare(t, direct, suite(t, g.open(t), era.requirements), era.known)
+			})
+		})
+	}
+}
+
+// TestBridges lets agents of one era at a server of the other, which speaks no
+// other. What cannot be the same has its sentence.
+func TestBridges(t *testing.T) {
+	installed(t, conformance)
+	t.Run("legacy agent", func(t *testing.T) {
+		direct := suite(t, fixture(t, legacyServer), legacy)
+		g := wrap(t, append(everything(), "--url", modernOnly(t, fixture(t, modernServer)))...)
+		compare(t, direct, suite(t, g.open(t), legacy), knownToLegacy())
+	})
+	t.Run("modern agent", func(t *testing.T) {
+		direct := suite(t, fixture(t, modernServer), modern)
+		g := wrap(t, append(everything(), "--url", fixture(t, legacyServer))...)
+		compare(t, direct, suite(t, g.open(t), modern), knownToModern())
+	})
+}
+
+// polling is why there is nothing to reconnect to.
+const polling = "the gateway keeps no events: it completes itself a call whose stream the server closed"
+
+// knownToLegacy says why checks are worse for a legacy agent of a modern server.
+func knownToLegacy() map[string]string {
+	const refuses = "the fixture's tool asks as servers used to, which the fixture refuses it in the modern era, directly as well; TestQuestions asks as one does now"
+	return map[string]string{
+		"server-sse-polling":           polling,
+		"elicitation-sep1034-defaults": refuses,
+		"elicitation-sep1330-enums":    refuses,
+		"tools-call-elicitation":       refuses,
+		"tools-call-sampling":          refuses,
+	}
+}
+
+// knownToModern says why checks are worse for a modern agent of a legacy server.
+func knownToModern() map[string]string {
+	const (
+		keys  = "a legacy server gives its questions no names: the gateway does, and the scenario wants those of the fixture; TestQuestions takes what it is given"
+		once  = "a legacy session says once what its client can be asked: the gateway says what any request of the agent may be, and refuses what the request at hand cannot"
+		state = "server-stateless sep-2575-"
+	)
+	return map[string]string{
+		"input-required-result-basic-elicitation":       keys,
+		"input-required-result-ignore-extra-params":     keys,
+		"input-required-result-basic-list-roots":        "the gateway answers itself what the roots are, so that the agent is not asked",
+		"input-required-result-multiple-input-requests": "a legacy server asks one thing at a time, and the gateway answers the question for the roots itself",
+		"input-required-result-multi-round":             "the fixture asks a legacy client once and then hands out its second question as a result, directly as well",
+		state + "missing-capability-http-400":           once,
+		state + "server-rejects-undeclared-capability":  once,
+	}
+}
+
+// TestComparisonCanFail puts something in between that is known to break one
+// thing: it forgets what host was asked for.
+func TestComparisonCanFail(t *testing.T) {
+	installed(t, conformance)
+	at := fixture(t, legacyServer)
+	to, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := relay(t, func(r *httputil.ProxyRequest) { r.SetURL(to) })
+	got := worse(suite(t, at, legacy), suite(t, through, legacy))
+	if len(got) != 1 || got[0].scenario != "dns-rebinding-protection" {
+		t.Errorf("worse: %v; want one check of dns-rebinding-protection", got)
+	}
+}
+
+// TestUpstreamConformance has the suite play the server: what the gateway says to
+// one on behalf of the suite's own client.
+func TestUpstreamConformance(t *testing.T) {
+	suite, client := installed(t, conformance), installed(t, everythingClient)
+	scenarios := map[string][]string{
+		legacy: {"tools_call", "elicitation-sep1034-client-defaults", "sse-retry"},
+		modern: {
+			"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
+			"http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
+		},
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	complaint := regexp.MustCompile(`.*(FAILURE|WARNING|Passed:|Error:).*`)
+	through := self + " -test.run=^TestThrough$ -test.v"
+	for _, version := range []string{legacy, modern} {
+		for _, scenario := range scenarios[version] {
+			t.Run(version+"/"+scenario, func(t *testing.T) {
+				t.Parallel() // most of it is waiting
+				cmd := command(t, suite, "client", "--command", through, "--scenario", scenario, "--spec-version", version, "-o", t.TempDir())
+				cmd.Env = append(cmd.Env, "CAPGATE_BIN="+os.Getenv("CAPGATE_BIN"), "CAPGATE_E2E="+kit(), throughClient+"="+client)
+				got := run(t, cmd)
+				passed := regexp.MustCompile(`Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings`).FindStringSubmatch(got.out + got.err)
+				if got.code != 0 || passed == nil || passed[1] != passed[2] {
+					t.Errorf("the suite ended with %d:\n%s", got.code, strings.Join(complaint.FindAllString(got.out+got.err, -1), "\n"))
+				}
+			})
+		}
+	}
+}
+
+// throughClient names the client that TestThrough runs.
+const throughClient = "CAPGATE_E2E_CLIENT"
+
+// TestThrough is a process of TestUpstreamConformance: the suite starts it as a
+// client, with the address of its server, and it is a gateway with a client.
+func TestThrough(t *testing.T) {
+	client := os.Getenv(throughClient)
+	if client == "" || flag.NArg() == 0 {
+		t.Skip("a process of TestUpstreamConformance, not a test")
+	}
+	g := wrap(t, append(everything(), "--url", flag.Arg(flag.NArg()-1))...)
+	cmd := command(t, client, g.open(t))
+	for _, name := range []string{"SCENARIO", "CONTEXT", "PROTOCOL_VERSION"} {
+		name = "MCP_CONFORMANCE_" + name
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
+	}
+	if got := run(t, cmd); got.code != 0 {
+		t.Errorf("the client ended with %d:\n%s%s", got.code, got.out, got.err)
+	}
+}
+
+// TestQuestions carries what a server asks during a call across the eras, to an
+// agent that answers whatever it is asked.
+func TestQuestions(t *testing.T) {
+	t.Run("legacy agent", func(t *testing.T) {
+		at := modernOnly(t, fixture(t, modernServer))
+		c := launch(t, `{"elicitation":{},"sampling":{},"roots":{}}`, map[string]string{
+			"elicitation/create":     `{"action":"accept","content":{"name":"Alice","color":"red","ok":true}}`,
+			"sampling/createMessage": `{"role":"assistant","model":"m","content":{"type":"text","text":"Paris"}}`,
+			"roots/list":             `{"roots":[{"uri":"file:///"}]}`, // wider than what the agent holds
+		}, append(append([]string{"wrap", "--agent", "me"}, everything()...), "--url", at)...)
+		for tool, want := range map[string]string{
+			"elicitation": "Alice", "sampling": "Paris", "multi_round": "red", "request_state": "state-ok", "list_roots": "exposed 0 root",
+		} {
+			allowed(t, c.call(t, "test_input_required_result_"+tool, `{}`), want)
+		}
+		for _, method := range []string{"elicitation/create", "sampling/createMessage"} {
+			if !slices.Contains(c.asked, method) {
+				t.Errorf("the client was asked %v, and not %s", c.asked, method)
+			}
+		}
+	})
+	t.Run("modern agent", func(t *testing.T) {
+		g := wrap(t, append(everything(), "--url", fixture(t, legacyServer))...)
+		a := agent{g.at, g.token}
+		for tool, question := range map[string]struct{ args, result, want string }{
+			"test_elicitation": {`{"message":"m"}`, `{"action":"accept","content":{"username":"Alice","email":"a@b.c"}}`, "Alice"},
+			"test_sampling":    {`{"prompt":"p"}`, `{"role":"assistant","model":"m","content":{"type":"text","text":"Paris"}}`, "Paris"},
+		} {
+			params := fmt.Sprintf(`"name":%q,"arguments":%s,%s`, tool, question.args, strings.Replace(agentMeta, `Capabilities":{}`, `Capabilities":{"elicitation":{},"sampling":{}}`, 1))
+			var first struct {
+				RequestState  string
+				InputRequests map[string]json.RawMessage
+			}
+			if err := json.Unmarshal(a.asked(t, tool, "{"+params+"}").Result, &first); err != nil || len(first.InputRequests) != 1 {
+				t.Fatalf("%s: asked were %v, %v; want one question", tool, first.InputRequests, err)
+			}
+			for key := range first.InputRequests {
+				params += fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:%s}`, first.RequestState, key, question.result)
+			}
+			allowed(t, a.asked(t, tool, "{"+params+"}"), question.want)
+			if again := a.asked(t, tool, "{"+params+"}"); again.ok() {
+				t.Errorf("%s: the same answer was taken twice: %s", tool, again.Result)
+			}
+		}
+	})
+}
