@@ -225,7 +225,31 @@ func approvable(word string) bool {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !inTool(r) }) {
 		return false
 	}
-	return name != word || strings.Contains(name, ".") && capability.Closest(word, verbNames()) == ""
+	return name != word || strings.Contains(name, ".") && !nearVerb(word)
+}
+
+// nearVerb reports whether a word is a verb but for a slip: one of its halves is
+// that of a verb, and the other one nearly. A server may well be called files.
+func nearVerb(word string) bool {
+	near := capability.Closest(word, verbNames())
+	resource, action, _ := strings.Cut(word, ".")
+	as, does, _ := strings.Cut(near, ".")
+	return near != "" && (resource == as || action == does && slip(resource, as))
+}
+
+// slip reports whether two words differ by no more than one letter.
+func slip(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	return a[i:] == b[i+len(b)-len(a):] || len(a) == len(b) && i < len(a) && a[i+1:] == b[i+1:]
 }
 
 func verbNames() []string {

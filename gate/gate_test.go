@@ -41,6 +41,25 @@ approve: ["deploy.now"]
 	"orphan.md": "---\nclass: agent\nparent: nobody\ncapabilities: [records.read]\n---\n",
 }
 
+// gateOf makes a gate of records alone.
+func gateOf(t *testing.T, records map[string]string) *gate.Gate {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range records {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roster, err := agents.Load(agents.Options{View: capability.View{Cwd: "/w"}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range roster.Findings() {
+		t.Log(f)
+	}
+	return &gate.Gate{Roster: roster, Fence: capability.NewFence()}
+}
+
 func newGate(t *testing.T) (*gate.Gate, capability.View) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,0 +1,91 @@
+package gate_test
+
+import (
+	"testing"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+	"capgate/wire"
+)
+
+const files = `server: files
+tools:
+  read: { path: fs.read }
+  move: { from: [fs.read, fs.delete], to: fs.write }
+  note: { text: free }
+`
+
+func tool(t *testing.T, name string, declared ...string) *gate.Tool {
+	t.Helper()
+	m, _, err := mapping.Parse("files.yml", []byte(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &gate.Tool{Name: "files." + name, Mapping: m.Tool(name), View: capability.View{Cwd: "/w"}}
+	if declared != nil {
+		var specs []capability.Spec
+		for _, text := range declared {
+			spec, err := capability.ParseSpec(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			specs = append(specs, spec)
+		}
+		one.Declared = gate.Declare(specs, capability.Options{})
+	}
+	return one
+}
+
+func args(t *testing.T, text string) wire.Value {
+	t.Helper()
+	doc, err := wire.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Root()
+}
+
+// TestCall decides whole calls: what is said of each is the first thing that
+// speaks against it.
+func TestCall(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"reader.md":  "---\nclass: agent\ncapabilities:\n  - fs.read: { in: /w, paths: [docs] }\n---\n",
+		"mover.md":   "---\nclass: agent\ncapabilities:\n  - fs.read: { in: /w }\n  - fs.write: { in: /w }\n  - fs.delete: { in: /w }\n---\n",
+		"named.md":   "---\nclass: agent\ntoolset: [\"files.read\"]\ncapabilities:\n  - fs.read: { in: /w }\n  - tool.invoke: { tools: [\"**\"] }\n---\n",
+		"waiting.md": "---\nclass: agent\napprove: [\"files.read\"]\ncapabilities:\n  - fs.read: { in: /w }\n---\n",
+		"ethos.yaml": "toolset: [\"files.*\"]\nfs_reach: { read: [/w/docs] }\n",
+	})
+	for name, test := range map[string]struct {
+		agent string
+		tool  *gate.Tool
+		args  string
+		code  capability.Code
+	}{
+		"allowed":                             {"reader", tool(t, "read"), `{"path":"docs/a"}`, ""},
+		"outside":                             {"reader", tool(t, "read"), `{"path":"other/a"}`, capability.ScopeViolation},
+		"no grant, before the arguments":      {"reader", tool(t, "move"), `{"nonsense":1}`, capability.CapabilityAbsent},
+		"an argument that nobody knows":       {"reader", tool(t, "read"), `{"path":"docs/a","x":1}`, capability.MalformedArguments},
+		"a name that is not held":             {"reader", tool(t, "note"), `{"text":"a"}`, capability.CapabilityAbsent},
+		"a ceiling on names, mapped":          {"named", tool(t, "move"), `{}`, capability.ScopeViolation},
+		"within the ceiling":                  {"named", tool(t, "read"), `{"path":"a"}`, ""},
+		"a declaration narrows":               {"mover", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"other"}`, capability.ScopeViolation},
+		"within the declaration":              {"mover", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"docs/a"}`, ""},
+		"declared writing is removing":        {"mover", tool(t, "move", "fs.read{in=/w}", "fs.write{in=/w}"), `{"from":"a","to":"b"}`, ""},
+		"nothing is declared to be touched":   {"mover", tool(t, "read", "net.get{hosts=[]}"), `{"path":"docs/a"}`, capability.ScopeViolation},
+		"a name is no matter of declaration":  {"named", &gate.Tool{Name: "files.read", Declared: gate.Declare(nil, capability.Options{})}, `{}`, ""},
+		"approval of a tool":                  {"waiting", tool(t, "read"), `{"path":"a"}`, capability.RequiresApproval},
+		"approval only of what is allowed":    {"waiting", tool(t, "read"), `{"path":"/etc/x"}`, capability.ScopeViolation},
+		"R-ETH-03 nothing is declared":        {"ethos", tool(t, "read"), `{"path":"/w/docs/a"}`, capability.NotAvailable},
+		"R-ETH-04 more is declared than held": {"ethos", tool(t, "read", "fs.read{in=/w}"), `{"path":"/w/docs/a"}`, capability.NotAvailable},
+		"what is declared is held":            {"ethos", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"/w/docs/a"}`, ""},
+		"nobody":                              {"nobody", tool(t, "read"), `{"path":"docs/a"}`, capability.Unauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := g.Call("agents/"+test.agent, test.tool, args(t, test.args))
+			if v.Decision.Code != test.code || v.Decision.Allowed() != (test.code == "") {
+				t.Errorf("%v %q: %v; want %q", v.Decision.Effect, v.Decision.Code, v, test.code)
+			}
+		})
+	}
+}
