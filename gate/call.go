@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -22,6 +23,20 @@ type Tool struct {
 	// unless the operator wrote that the tool is unmediated.
 	Declared   *Declaration
 	Unmediated bool
+
+	name atomic.Pointer[capability.Requirement] // to call it, made when it is first needed
+}
+
+// called is the requirement to call the tool by its name, whatever the arguments.
+func (t *Tool) called() (*capability.Requirement, error) {
+	if name := t.name.Load(); name != nil {
+		return name, nil
+	}
+	name, err := capability.Keyed(invoke, capability.Word{Dim: "tool", Value: t.Name})
+	if err == nil {
+		t.name.Store(name)
+	}
+	return name, err
 }
 
 // Call decides a whole tools/call: is the tool within every ceiling and
@@ -87,7 +102,7 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 	if denied != nil {
 		return line, denied
 	}
-	name, err := capability.Keyed(invoke, capability.Word{Dim: "tool", Value: t.Name})
+	name, err := t.called()
 	if err != nil {
 		return line, &Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: err.Error()}
 	}
@@ -100,10 +115,8 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 	if why := g.undeclared(agent, line, t); why != "" {
 		return line, &Verdict{Decision: capability.Denial(capability.NotAvailable, name), Why: why}
 	}
-	for _, alternatives := range t.Mapping.Verbs() {
-		if v := missing(line.Chain, alternatives); v != "" {
-			return line, &Verdict{Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: v}
-		}
+	if v := t.Mapping.Lacking(line.Chain.Holds); v != "" {
+		return line, &Verdict{Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: v}
 	}
 	line.Chain = t.Declared.link(line.Chain, t.Name)
 	return line, nil
@@ -129,18 +142,4 @@ func (g *Gate) undeclared(agent string, line agents.Lineage, t *Tool) string {
 		return exceed
 	}
 	return ""
-}
-
-// missing returns the verb that is asked for when none of the alternatives is
-// held, "" when one is.
-func missing(chain capability.Chain, alternatives []capability.Verb) capability.Verb {
-	for _, v := range alternatives {
-		if chain.Holds(v) {
-			return ""
-		}
-	}
-	if len(alternatives) == 0 {
-		return ""
-	}
-	return alternatives[0]
 }

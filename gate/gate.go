@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"strings"
 
 	"capgate/agents"
@@ -125,14 +126,14 @@ func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Li
 	if len(needs) > 0 {
 		need = needs[0]
 	}
-	if _, ok := g.Roster.Agent(agent); !ok {
+	line, err := g.Roster.Lineage(agent)
+	switch {
+	case err == nil:
+		return line, nil
+	case errors.Is(err, agents.ErrUnknown):
 		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no such agent"}
 	}
-	line, err := g.Roster.Lineage(agent)
-	if err != nil {
-		return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
-	}
-	return line, nil
+	return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
 }
 
 // approver returns the entry of approve:, in the record of the agent or of one

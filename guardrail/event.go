@@ -2,7 +2,6 @@ package guardrail
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -81,7 +80,9 @@ const maxLine = 256 << 10
 
 // appendEvent appends the members of an event that stand behind its time.
 func (d *draft) appendEvent(e *Event) error {
-	if !slices.Contains([]string{Decision, Outcome, Refusal, Notice}, e.Kind) {
+	switch e.Kind {
+	case Decision, Outcome, Refusal, Notice:
+	default:
 		return fmt.Errorf("record event: there is no kind %q", e.Kind)
 	}
 	d.name("kind", e.Kind)

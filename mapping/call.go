@@ -153,16 +153,28 @@ func (r *reading) conclude() error {
 
 // need adds a requirement. The error is that of making it.
 func (r *reading) need(at place, q *capability.Requirement, err error) error {
-	if bad := (*capability.Malformed)(nil); errors.As(err, &bad) {
-		return malformed(at.name, "%s", bad.Text)
-	} else if err != nil {
-		return malformed(at.name, "cannot be read: %v", err)
+	if err != nil {
+		return unreadable(at, err)
 	}
 	if len(r.needs) >= most {
 		return tooMany("", "requirements")
 	}
+	if r.needs == nil {
+		r.needs = make([]Need, 0, fewNeeds)
+	}
 	r.needs = append(r.needs, Need{Requirement: q, Argument: at.name, Value: at.value})
 	return nil
+}
+
+// fewNeeds is as many as most calls have.
+const fewNeeds = 4
+
+// unreadable refuses a value that no requirement can be made of.
+func unreadable(at place, err error) error {
+	if bad := (*capability.Malformed)(nil); errors.As(err, &bad) {
+		return malformed(at.name, "%s", bad.Text)
+	}
+	return malformed(at.name, "cannot be read: %v", err)
 }
 
 // object reads the members of an object, those that are missing too.

@@ -113,6 +113,24 @@ func (t *Tool) Verbs() [][]capability.Verb {
 	return choices
 }
 
+// Lacking returns a verb of those that every call of the tool needs and that, with
+// its alternatives, is not held; "" when nothing is missing. It says no more than
+// Verbs, without a copy of it.
+func (t *Tool) Lacking(holds func(capability.Verb) bool) capability.Verb {
+	if t == nil {
+		if !holds(invoke) {
+			return invoke
+		}
+		return ""
+	}
+	for _, alternatives := range t.choices {
+		if !slices.ContainsFunc(alternatives, holds) {
+			return alternatives[0] // settle keeps no empty list
+		}
+	}
+	return ""
+}
+
 // Surface returns every verb that some call of the tool may need, sorted.
 func (t *Tool) Surface() []capability.Verb {
 	if t == nil {

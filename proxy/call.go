@@ -111,7 +111,20 @@ func (c *call) answer() reply {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many requests at once"})
 	}
 	defer c.tenant.leave()
+	if counted(c.method) && !c.tenant.mayCall(c.start) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many calls in a minute"})
+	}
 	return h(c)
+}
+
+// counted reports whether a method counts against what an agent may call in a
+// minute: all that a server could be contacted for.
+func counted(method string) bool {
+	switch method {
+	case "tools/call", "prompts/get", "resources/read", "resources/subscribe", "completion/complete":
+		return true
+	}
+	return false
 }
 
 // inEra reports whether a method is one of the era that the request is of.

@@ -108,28 +108,39 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 			defer t.mu.Unlock()
 			return t.current, nil
 		}
-		building := t.building
-		if building == nil {
-			building = make(chan struct{})
-			t.building = building
+		if b := t.building; b != nil {
 			t.mu.Unlock()
-			cat, err := t.build(ctx, p)
-			t.mu.Lock()
-			if err == nil {
-				t.current = cat
+			select {
+			case <-b.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
-			t.building = nil
-			t.mu.Unlock()
-			close(building)
-			return cat, err
+			if b.policy == t.server.policy.Load() && b.err == nil {
+				return b.cat, nil // as good as one that is made now
+			}
+			continue
 		}
+		b := &construction{policy: p, done: make(chan struct{})}
+		t.building = b
 		t.mu.Unlock()
-		select {
-		case <-building:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		b.cat, b.err = t.build(ctx, p)
+		t.mu.Lock()
+		if b.err == nil {
+			t.current = b.cat
 		}
+		t.building = nil
+		t.mu.Unlock()
+		close(b.done)
+		return b.cat, b.err
 	}
+}
+
+// construction is a catalogue that is being made, for those who wait for it.
+type construction struct {
+	policy *Policy
+	done   chan struct{} // closed when there is a result
+	cat    *catalogue
+	err    error
 }
 
 // known returns the catalogue as it was made last, when it is of the policy in
@@ -156,19 +167,17 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 		}
 		c.sources[i].line = l
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	var fetching sync.WaitGroup
 	for i := range ups {
 		for k := range listKinds {
-			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(wait, k) })
+			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(ctx, k) })
 		}
 	}
 	fetching.Wait()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}
-	a := assembly{catalogue: c, tenant: t}
+	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists)}
 	for i := range lists {
 		a.addTools(c.sources[i].line, lists[i][toolList])
 		a.addPrompts(c.sources[i].line, lists[i][promptList])
@@ -182,10 +191,29 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 type assembly struct {
 	*catalogue
 	tenant    *tenant
+	silent    string // a server without a prefix whose tools are not known
 	order     []*tool
 	folded    map[string]*tool // by the name with its case folded, as clients do
 	prompted  []*prompt
 	resources []*resource
+}
+
+// silent names a server whose tools have no prefix, beside others of the kind, and
+// are not known: any of the others' names may be one of its.
+func silent(ups []*Upstream, lists [][listKinds][]item) string {
+	bare, missing := 0, ""
+	for i, u := range ups {
+		if u.Prefix == "" {
+			bare++
+			if lists[i][toolList] == nil {
+				missing = u.Name
+			}
+		}
+	}
+	if bare < 2 {
+		return ""
+	}
+	return missing
 }
 
 // addTools enters the tools of one server.
@@ -195,6 +223,9 @@ func (a *assembly) addTools(l *line, items []item) {
 	}
 	for _, t := range a.tenant.server.inspect(l, items) {
 		a.order = append(a.order, t)
+		if a.silent != "" && l.up().Prefix == "" && t.blocked == "" {
+			t.blocked, t.why = capability.NotAvailable, "the tools of upstream "+a.silent+" are not known, and it may have one of this name"
+		}
 		key := foldName(t.exposed)
 		if other, taken := a.folded[key]; taken {
 			for _, x := range []*tool{t, other} {
@@ -211,7 +242,7 @@ func (a *assembly) addTools(l *line, items []item) {
 func (a *assembly) addPrompts(l *line, items []item) {
 	for _, it := range items {
 		p := &prompt{line: l, name: it.text("name"), raw: it.raw}
-		if p.exposed = exposedName(l.up, p.name); validName(p.exposed) != "" {
+		if p.exposed = exposedName(l.up(), p.name); p.name == "" || validName(p.exposed) != "" {
 			continue
 		}
 		if _, taken := a.prompts[p.exposed]; taken {
@@ -255,17 +286,17 @@ func (a *assembly) finish() {
 		}
 	}
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.line.up.promptOf(p.name)) {
+		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.line.up().promptOf(p.name)) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && g.Resource(agent, r.line.up.resources(), r.uri).Decision.Allowed() {
+		if a.shared[r.uri] != nil && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
 			w[resourceList].add(r.raw)
 		}
 	}
 	for _, r := range a.templates {
-		if g.Template(agent, r.line.up.resources(), r.uri) {
+		if g.Template(agent, r.line.up().resources(), r.uri) {
 			w[templateList].add(r.raw)
 		}
 	}

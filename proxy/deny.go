@@ -57,6 +57,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Refused != nil:
 		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
 		d.hint = "call the tool with the arguments that its schema lists"
+	case d.code == capability.UpstreamFailed:
+		d.why, d.hint = v.Why, "try again later"
 	case v.Verb != "":
 		d.need = string(v.Verb)
 		d.why = fmt.Sprintf("this needs %s, and no grant of %s is held", v.Verb, v.Verb)
@@ -108,6 +110,8 @@ func meaning(code capability.Code) string {
 		return "the definition of the tool breaks the protocol"
 	case capability.NameCollision:
 		return "several tools claim this name, so that none of them has it"
+	case capability.UpstreamFailed:
+		return "the server behind it does not answer, or has not said yet what it has"
 	case capability.LimitExceeded:
 		return "a limit was hit"
 	case capability.ScopeViolation:

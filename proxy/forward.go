@@ -69,7 +69,7 @@ func (c *call) appendMeta(dst []byte, l *line, info upstream.Info, token string)
 	if info.Modern {
 		member(metaVersion, []byte(`"`+info.Version+`"`))
 		member(metaClient, c.server.self())
-		member(metaCapabilities, offered(l.up, c.client))
+		member(metaCapabilities, offered(l.up(), c.client))
 		if level := c.logLevel(); level != "" {
 			member(metaLogLevel, []byte(`"`+level+`"`))
 		}
@@ -155,12 +155,12 @@ func (c *call) forward(o *order) reply {
 	}
 	if answer.Error != nil {
 		c.outcome(len(answer.Error), "the server answered with an error")
-		return c.translated(answer.Error)
+		return c.translated(o, answer.Error)
 	}
 	c.outcome(len(answer.Result), "")
 	result, ok := c.server.clean(answer.Result)
 	if !ok {
-		return c.broken(o.line.up.Name, errScrubbed)
+		return c.broken(o.line.up().Name, errScrubbed)
 	}
 	if answer.Type == "" {
 		result = c.closing(result)
@@ -186,19 +186,22 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 
 // translated is an error of a server in the era of the agent: some codes mean
 // something else there, or nothing.
-func (c *call) translated(raw []byte) reply {
+func (c *call) translated(o *order, raw []byte) reply {
 	raw, ok := c.server.clean(raw)
 	if !ok {
 		return fail(codeInternal, "the server answered with an error that cannot be shown")
-	}
-	if !c.modern {
-		return reply{failure: &failure{raw: raw}}
 	}
 	var doc wire.Doc
 	if doc.Parse(raw, wire.Limits{}) != nil {
 		return fail(codeInternal, "the server answered with an error that cannot be read")
 	}
 	v, _ := doc.Root().Get("code")
+	if code, _ := v.Int64(); code == openPages && (c.modern || c.pages(o.line, doc.Root()) != nil) {
+		return fail(codeInternal, "the server wants a page to be opened first, which it may not ask for here")
+	}
+	if !c.modern {
+		return reply{failure: &failure{raw: raw}}
+	}
 	start, end := v.Span()
 	as := func(code int) []byte {
 		return append(append(append([]byte(nil), raw[:start]...), strconv.Itoa(code)...), raw[end:]...)
@@ -212,6 +215,22 @@ func (c *call) translated(raw []byte) reply {
 		return reply{failure: &failure{raw: as(codeInternal)}}
 	}
 	return reply{failure: &failure{raw: raw}}
+}
+
+// openPages is the code of an error that has a client open pages and come back.
+const openPages = -32042
+
+// pages refuses the pages of such an error that the server could not have asked to
+// be opened in a request of its own.
+func (c *call) pages(l *line, failure wire.Value) error {
+	data, _ := failure.Get("data")
+	list, _ := data.Get("elicitations")
+	for one := range list.Elems() {
+		if err := c.server.mayAsk(l, c.client, askElicitation, one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // legacyNotFound is the code of a resource that is not there, in the legacy era.
@@ -236,7 +255,7 @@ func (c *call) failed(o *order, err error) reply {
 		return fail(codeInternal, "the request was cancelled")
 	}
 	c.notice("a call failed", "error", err)
-	return c.broken(o.line.up.Name, err)
+	return c.broken(o.line.up().Name, err)
 }
 
 // refused is a denial that came up while the call was under way.
@@ -267,9 +286,9 @@ func (c *call) broken(name string, err error) reply {
 
 // exchange sends an order up, as often as the server asks for input in between.
 func (c *call) exchange(o *order) (upstream.Answer, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up))
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up()))
 	defer cancel()
-	if c.modern && o.line.up.asksClient() {
+	if c.modern && o.line.up().asksClient() {
 		conn, err := o.line.link.Conn(ctx)
 		if err != nil {
 			return upstream.Answer{}, err
@@ -290,7 +309,7 @@ func (c *call) exchange(o *order) (upstream.Answer, error) {
 func (c *call) rounds(ctx context.Context, o *order) (upstream.Answer, error) {
 	for range maxRounds {
 		answer, err := c.send(ctx, o)
-		if err != nil || answer.Type != "input_required" {
+		if err != nil || answer.Type != "input_required" || !mayNeedInput(o.method) {
 			return c.known(answer, err)
 		}
 		done, err := c.supply(ctx, o, &answer)
@@ -298,7 +317,12 @@ func (c *call) rounds(ctx context.Context, o *order) (upstream.Answer, error) {
 			return answer, err
 		}
 	}
-	return upstream.Answer{}, &upstream.Failed{Upstream: o.line.up.Name, Text: "asked for input again and again"}
+	return upstream.Answer{}, &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input again and again"}
+}
+
+// mayNeedInput reports whether a method is one in which a server may ask for input.
+func mayNeedInput(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
 }
 
 // known refuses results of a type that is not known: what they mean cannot be
@@ -317,7 +341,7 @@ const maxRounds = 16
 func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	sink := &errand{call: c, line: o.line}
 	var token string
-	if v, ok := c.meta.Get("progressToken"); ok && (v.Kind() == wire.String || v.Kind() == wire.Number) {
+	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, v.Raw()
 	}
@@ -327,6 +351,12 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		o.line.loudness(ctx, conn, c.logLevel())
 		return conn.Call(ctx, c.request(o, conn.Info(), token), sink)
 	})
+}
+
+// progress is the token that the agent wants progress to be reported by.
+func (c *call) progress() (wire.Value, bool) {
+	v, ok := c.meta.Get("progressToken")
+	return v, ok && (v.Kind() == wire.String || v.Kind() == wire.Number) && len(v.Raw()) <= maxID
 }
 
 // begin notes a call that is up, so that what the server asks can be given to it.
@@ -356,7 +386,7 @@ func (e *errand) Notify(method string, params []byte) {
 	switch method {
 	case "notifications/progress":
 		if out := e.progressFor(params); out != nil && c.out != nil {
-			c.say(note(method, out))
+			c.say(note(method, c.scrubbed(out)))
 		}
 	case "notifications/message":
 		if c.out != nil && c.wants(params) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"capgate/capability"
+	"capgate/gate"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -47,7 +49,7 @@ func (c *call) initialize() reply {
 	}
 	s, err := c.tenant.open(c, text)
 	if err != nil {
-		return fail(codeInternal, err.Error())
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: err.Error()})
 	}
 	c.session, c.tenant = s, s.tenant
 	e := c.event("notice")
@@ -190,7 +192,7 @@ func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
 	}
 	_, err := conn.Call(ctx, upstream.Request{Method: "logging/setLevel", Params: []byte(`{"level":"` + level + `"}`)}, nil)
 	if err != nil {
-		l.tenant.server.log.Debug("a level of logs was not set", "upstream", l.up.Name, "error", err)
+		l.tenant.server.log.Debug("a level of logs was not set", "upstream", l.up().Name, "error", err)
 	}
 }
 
@@ -238,13 +240,16 @@ func (t *tenant) sweep(now time.Time) {
 	}
 }
 
+// forgotten is how long a session must have been out of use to make room for another.
+const forgotten = time.Minute
+
 // evict ends the session that nobody has used for the longest, of those that are
 // not in use: many clients never say that they are done. The lock is held.
 func (t *tenant) evict(now time.Time) bool {
 	var oldest *session
 	var longest time.Duration
 	for _, s := range t.sessions {
-		if idle := s.idle(now); idle > longest {
+		if idle := s.idle(now); idle > max(longest, forgotten) {
 			oldest, longest = s, idle
 		}
 	}

@@ -28,6 +28,7 @@ const (
 
 // ServeHTTP answers one request of an agent.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the request before, on the same connection
 	switch r.URL.Path {
 	case "/mcp", "/mcp/":
 	case "/healthz":
@@ -110,8 +111,10 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, co
 	f := d.failure()
 	answer := reply{failure: f}
 	w.Header().Set("Content-Type", "application/json")
+	body := answer.append(nil, nil)
+	give(w, len(body))
 	w.WriteHeader(status)
-	_, _ = w.Write(answer.append(nil, nil)) // the status has said it
+	_, _ = w.Write(body) // the status has said it
 }
 
 // visit is one request of an agent over HTTP.
@@ -273,11 +276,14 @@ func (v *visit) read(l *letter) bool {
 
 var errLong = errors.New("too long")
 
+// trusted is how much room is made for a body because of what its header says.
+const trusted = 64 << 10
+
 // fill reads to the end, at most limit bytes.
 func fill(dst []byte, r io.Reader, length int64, limit int) ([]byte, error) {
 	want := 4096
 	if length >= 0 {
-		want = int(length) + 1
+		want = min(int(length)+1, trusted) // what is announced need not come
 	}
 	dst = slices.Grow(dst, want)
 	for {
@@ -318,25 +324,29 @@ func (v *visit) write(id []byte, r reply) {
 	if len(r.result) < pooledBody {
 		body := r.append(make([]byte, 0, r.size()), id)
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		give(v.w, len(body))
 		v.w.WriteHeader(status)
 		_, _ = v.w.Write(body) // an agent that is gone will not miss it
 		return
 	}
 	head := r.open(make([]byte, 0, maxID+256), id)
 	tail := r.close(nil)
-	h["Content-Length"] = []string{strconv.Itoa(len(head) + len(r.result) + len(tail))}
+	size := len(head) + len(r.result) + len(tail)
+	h["Content-Length"] = []string{strconv.Itoa(size)}
+	give(v.w, size)
 	v.w.WriteHeader(status)
-	rc := http.NewResponseController(v.w)
-	limit := writeTime + time.Duration(len(r.result)/slowest)*time.Second
-	if err := rc.SetWriteDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return
-	}
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may serve another request
 	for _, part := range [...][]byte{head, r.result, tail} {
 		if _, err := v.w.Write(part); err != nil {
 			return
 		}
 	}
+}
+
+// give gives an agent time to take an answer. What was given to the one before on
+// the same connection does not count.
+func give(w http.ResponseWriter, size int) {
+	limit := writeTime + time.Duration(size/slowest)*time.Second
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // where there is none, there is no network
 }
 
 func jsonType() []string { return []string{"application/json"} }
@@ -349,12 +359,13 @@ type exchange struct {
 	*visit
 	events bool // the client takes event streams
 
-	mu     sync.Mutex
-	queue  [][]byte
-	taker  chan struct{} // closed when the goroutine that writes has ended; nil before the first message
-	wake   chan struct{} // holds a token when there is something to write
-	over   bool
-	failed error
+	mu      sync.Mutex
+	queue   [][]byte
+	waiting int           // bytes in it
+	taker   chan struct{} // closed when the goroutine that writes has ended; nil before the first message
+	wake    chan struct{} // holds a token when there is something to write
+	over    bool
+	failed  error
 }
 
 var (
@@ -374,13 +385,13 @@ func (x *exchange) send(message []byte) error {
 		return errNoStream
 	case x.failed != nil:
 		return x.failed
-	case len(x.queue) >= maxQueue:
+	case len(x.queue) >= maxQueue || x.waiting+len(message) > maxQueued:
 		return errSlow
 	case x.taker == nil:
 		x.taker, x.wake = make(chan struct{}), make(chan struct{}, 1)
 		go x.deliver()
 	}
-	x.queue = append(x.queue, slices.Clone(message))
+	x.queue, x.waiting = append(x.queue, slices.Clone(message)), x.waiting+len(message)
 	select {
 	case x.wake <- struct{}{}:
 	default: // it is awake
@@ -395,7 +406,7 @@ func (x *exchange) deliver() {
 	for range x.wake {
 		x.mu.Lock()
 		queue, over := x.queue, x.over
-		x.queue = nil
+		x.queue, x.waiting = nil, 0
 		x.mu.Unlock()
 		for _, message := range queue {
 			if err := writeEvent(x.w, message); err != nil {
@@ -428,9 +439,6 @@ func (x *exchange) finish(id []byte, r reply) {
 	default: // it is awake, and looks again
 	}
 	<-taker
-	// The connection may serve another request, which must not inherit the time
-	// that events have to be taken in.
-	defer func() { _ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) }()
 	if x.failed == nil && !r.done {
 		_ = writeEvent(x.w, r.append(make([]byte, 0, r.size()), id)) // an agent that is gone will not miss it
 	}

@@ -39,7 +39,7 @@ func (s *Server) inspect(l *line, items []item) []*tool {
 	for i, it := range items {
 		x := it.exam
 		t := &tool{line: l, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
-		t.exposed, t.gate = exposedName(l.up, t.name), l.up.Tool(t.name)
+		t.exposed, t.gate = exposedName(l.up(), t.name), l.up().Tool(t.name)
 		if why := validName(t.exposed); why != "" {
 			t.blocked, t.why = capability.ToolRejected, why
 		}
@@ -48,7 +48,7 @@ func (s *Server) inspect(l *line, items []item) []*tool {
 			pinned = append(pinned, t)
 		}
 	}
-	rulings, err := s.pins.judge(l.up.Name, l.up.Pins, seen, s.now())
+	rulings, err := s.pins.judge(l.up().Name, l.up().Pins, seen, s.now())
 	if err != nil {
 		s.log.Error("tools are hidden because of their pins", "error", err)
 	}

@@ -26,7 +26,7 @@ const (
 // server gave last.
 type line struct {
 	tenant *tenant
-	up     *Upstream
+	policy atomic.Pointer[Upstream] // what is written of the server now
 	link   *upstream.Link
 	lists  [listKinds]listing
 	ups    atomic.Int64 // how often it has come up
@@ -35,7 +35,7 @@ type line struct {
 	flights  map[*call]upstream.Sink // the calls that are up
 	levelled upstream.Conn           // the connection over which the server was told
 	level    string                  // which logs are wanted
-	followed map[string]bool         // the resources that it is asked to tell of
+	followed map[string]*following   // the resources that it is asked to tell of
 }
 
 // listKind is one of the lists that servers have.
@@ -64,13 +64,18 @@ func (k listKind) words() (method, member, ability string) {
 }
 
 func newLine(t *tenant, u *Upstream) *line {
-	l := &line{tenant: t, up: u, flights: map[*call]upstream.Sink{}, followed: map[string]bool{}}
+	l := &line{tenant: t, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
+	l.policy.Store(u)
 	for i := range l.lists {
 		l.lists[i].wanted = 1
 	}
 	l.link = upstream.NewLink(u.Name, l.dial, upstream.LinkOptions{OnUp: l.cameUp})
 	return l
 }
+
+// up is what the policy in force says of the server. A reload that does not change
+// how the server is reached keeps the connection, and changes this.
+func (l *line) up() *Upstream { return l.policy.Load() }
 
 // dial opens the connection for whom it is for.
 func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
@@ -79,19 +84,19 @@ func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
 		Capabilities: l.capabilities(),
 	}
 	p := Peer{Agent: l.tenant.agent, Client: client, Events: loose{l}, Decide: l.decide}
-	if l.tenant.only == nil || l.up.modernOnly.Load() {
-		return l.up.Open(ctx, p)
+	if l.tenant.only == nil || l.up().modernOnly.Load() {
+		return l.up().Open(ctx, p)
 	}
 	// A session is carried best by a session: what the server asks in between
 	// goes straight through.
 	p.Client.Protocol = legacyRevision
-	conn, err := l.up.Open(ctx, p)
+	conn, err := l.up().Open(ctx, p)
 	if err == nil || ctx.Err() != nil {
 		return conn, err
 	}
 	p.Client.Protocol = ""
-	if conn, err = l.up.Open(ctx, p); err == nil && conn.Info().Modern {
-		l.up.modernOnly.Store(true)
+	if conn, err = l.up().Open(ctx, p); err == nil && conn.Info().Modern {
+		l.up().modernOnly.Store(true)
 	}
 	return conn, err
 }
@@ -103,13 +108,13 @@ func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
 // request what they can, and what they cannot is refused when it is asked.
 func (l *line) capabilities() []byte {
 	if l.tenant.only != nil {
-		return offered(l.up, l.tenant.only.capabilities())
+		return offered(l.up(), l.tenant.only.capabilities())
 	}
 	var able wire.Doc
 	if err := able.Parse([]byte(anyClient), wire.Limits{}); err != nil {
 		return []byte("{}")
 	}
-	return offered(l.up, able.Root())
+	return offered(l.up(), able.Root())
 }
 
 // anyClient is a client that can answer whatever a server may ask.
@@ -132,7 +137,7 @@ func offered(u *Upstream, client wire.Value) []byte {
 // decide is asked by servers within this process at the moment of use. What needs
 // approval then was not part of the call that was approved.
 func (l *line) decide(need *capability.Requirement) error {
-	v := l.tenant.server.policy.Load().Gate.Use(l.tenant.agent, l.up.Tool(""), need)
+	v := l.tenant.server.policy.Load().Gate.Use(l.tenant.agent, l.up().Tool(""), need)
 	if v.Decision.Allowed() {
 		return nil
 	}
@@ -153,8 +158,13 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 		ctx, cancel := context.WithTimeout(s.ctx, listTime)
 		defer cancel()
 		for _, uri := range followed {
+			l.mu.Lock()
+			if f := l.followed[uri]; f != nil {
+				f.conn = conn
+			}
+			l.mu.Unlock()
 			if err := l.follow(ctx, conn, uri); err != nil {
-				s.log.Warn("a subscription was not renewed", "upstream", l.up.Name, "error", err)
+				s.log.Warn("a subscription was not renewed", "upstream", l.up().Name, "error", err)
 			}
 		}
 	})
@@ -189,6 +199,7 @@ type listing struct {
 	items  []item
 	err    error
 	busy   chan struct{} // closed when the fetch that is on has ended
+	since  time.Time     // when that began
 }
 
 // item is one entry of a list, as the server wrote it.
@@ -221,8 +232,11 @@ func (g *listing) version() uint64 {
 	return g.have
 }
 
+var errPatience = errors.New("the server is being waited for")
+
 // list returns a list of the server, and fetches it when it is not known or has
-// changed. While a server does not answer, what it said last is what there is.
+// changed. A server is waited for a while, once; after that, and while it does not
+// answer, what it said last is what there is.
 func (l *line) list(ctx context.Context, k listKind) ([]item, uint64, error) {
 	g := &l.lists[k]
 	for {
@@ -235,14 +249,21 @@ func (l *line) list(ctx context.Context, k listKind) ([]item, uint64, error) {
 		busy := g.busy
 		if busy == nil {
 			busy = make(chan struct{})
-			g.busy = busy
+			g.busy, g.since = busy, time.Now()
 			wanted := g.wanted
 			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
 		}
+		left := time.NewTimer(patience - time.Since(g.since))
 		g.mu.Unlock()
 		select {
 		case <-busy:
+			left.Stop()
+		case <-left.C:
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.items, 0, errPatience
 		case <-ctx.Done():
+			left.Stop()
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			return g.items, 0, ctx.Err()
@@ -267,18 +288,52 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	g := &l.lists[k]
 	g.mu.Lock()
 	if g.err = err; err == nil {
-		g.items, g.have = items, wanted
+		g.items, g.have = append([]item{}, items...), wanted // none is not the same as unknown
 	}
 	busy := g.busy
 	g.busy = nil
 	g.mu.Unlock()
 	close(busy)
+	if err != nil {
+		l.again(k)
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up.Name, "error", err)
+		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up().Name, "error", err)
 	}
 	if err == nil {
 		l.tenant.touched(none)
 	}
+}
+
+// againTime is the wait before a list that could not be had is asked for again,
+// as long as somebody waits to be told of it.
+const againTime = time.Second
+
+// again asks for a list once more, later: agents that were shown less than there is
+// are told when it is there.
+func (l *line) again(k listKind) {
+	t := l.tenant
+	t.mu.Lock()
+	listened := !t.alone() && t.lines[l.up().Name] == l && !t.closed
+	t.mu.Unlock()
+	if !listened && t.agent != "" {
+		return
+	}
+	t.server.work.Go(func() {
+		wait := time.NewTimer(againTime)
+		defer wait.Stop()
+		select {
+		case <-t.server.ctx.Done():
+			return
+		case <-wait.C:
+		}
+		t.mu.Lock()
+		current := t.lines[l.up().Name] == l && !t.closed
+		t.mu.Unlock()
+		if current && l.lists[k].version() == 0 {
+			_, _, _ = l.list(t.server.ctx, k) // what comes of it, it tells itself
+		}
+	})
 }
 
 func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
@@ -298,7 +353,7 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 	for i, r := range raw {
 		doc, err := wire.Parse(r)
 		if err != nil || doc.Root().Kind() != wire.Object {
-			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up.Name, i, method, err)
+			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)
 		}
 		items[i] = item{raw: r, doc: doc}
 		if k == toolList {
@@ -320,7 +375,7 @@ func able(info upstream.Info, ability string) bool {
 
 // event begins a record of something that the server did.
 func (l *line) event(kind, method string) *guardrail.Event {
-	e := &guardrail.Event{Kind: kind, Agent: l.tenant.agent, Upstream: l.up.Name, Method: method, Policy: l.tenant.server.policy.Load().Hash}
+	e := &guardrail.Event{Kind: kind, Agent: l.tenant.agent, Upstream: l.up().Name, Method: method, Policy: l.tenant.server.policy.Load().Hash}
 	if l.tenant.only != nil {
 		e.Session = l.tenant.only.name
 	}

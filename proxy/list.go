@@ -79,10 +79,10 @@ func (c *call) cursor(k listKind) (page int, ok bool) {
 func (t *tenant) seen(cat *catalogue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shown == (fingerprint{}) || t.listened() {
+	if t.shown == (fingerprint{}) || t.alone() {
 		t.shown = cat.shown
 	}
 }
 
-// listened reports whether nobody waits to be told of changes. The lock is held.
-func (t *tenant) listened() bool { return len(t.sessions) == 0 && len(t.streams) == 0 && t.only == nil }
+// alone reports whether nobody waits to be told of changes. The lock is held.
+func (t *tenant) alone() bool { return len(t.sessions) == 0 && len(t.streams) == 0 && t.only == nil }

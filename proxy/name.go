@@ -50,7 +50,7 @@ func renamed(raw []byte, name string) []byte {
 		return raw
 	}
 	v, _ := doc.Root().Get("name")
-	if v.Equal(name) {
+	if v.Kind() != wire.String || v.Equal(name) {
 		return raw
 	}
 	start, end := v.Span()

@@ -13,7 +13,7 @@ import (
 
 const (
 	parkTime  = 10 * time.Minute // that a call waits for an agent to come back
-	maxParked = 256              // calls of one gateway that wait
+	maxParked = 32               // calls of one agent that wait
 )
 
 // parking holds the calls of agents of the modern era whose server, of the legacy
@@ -37,6 +37,7 @@ type parked struct {
 	open  map[string]question
 	count int
 	limit *time.Timer
+	agent *tenant // whose call it is
 }
 
 // question is what a server asks while its call is up.
@@ -110,10 +111,10 @@ func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 // startParked sends the order up. The call at the server outlives the request of
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
-	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up))
+	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	p := &parked{cancel: cancel, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
 	var token string
-	if v, ok := c.meta.Get("progressToken"); ok && (v.Kind() == wire.String || v.Kind() == wire.Number) {
+	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
 	}
@@ -130,7 +131,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 
 // await waits for the server's answer, or for something that it asks.
 func (c *call) await(p *parked, o *order) (upstream.Answer, error) {
-	limit := time.NewTimer(c.timeLimit(o.line.up))
+	limit := time.NewTimer(c.timeLimit(o.line.up()))
 	defer limit.Stop()
 	select {
 	case <-p.done:
@@ -184,11 +185,13 @@ func (c *call) hold(p *parked) (upstream.Answer, error) {
 	if s.parked.calls == nil {
 		s.parked.calls = map[string]*parked{}
 	}
-	if len(s.parked.calls) >= maxParked {
+	if c.tenant.parked >= maxParked {
 		s.parked.mu.Unlock()
 		p.cancel()
 		return upstream.Answer{}, errTooManyParked
 	}
+	c.tenant.parked++
+	p.agent = c.tenant
 	s.parked.calls[ticket] = p
 	p.limit = time.AfterFunc(parkTime, func() {
 		if s.parked.take(ticket) != nil {
@@ -227,7 +230,10 @@ func (k *parking) take(ticket string) *parked {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.calls[ticket]
-	delete(k.calls, ticket)
+	if p != nil {
+		p.agent.parked--
+		delete(k.calls, ticket)
+	}
 	return p
 }
 

@@ -24,8 +24,8 @@ func (c *call) getPrompt() reply {
 	if p == nil {
 		return c.deny(denied)
 	}
-	c.behind, c.target = p.line.up.Name, p.line.up.called(p.name)
-	v := c.policy.Gate.Prompt(c.agent, p.line.up.promptOf(p.name), c.args)
+	c.behind, c.target = p.line.up().Name, p.line.up().called(p.name)
+	v := c.policy.Gate.Prompt(c.agent, p.line.up().promptOf(p.name), c.args)
 	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
 		dst = wire.AppendString(append(dst, `"name":`...), p.name)
 		if c.args.Kind() == wire.Object {
@@ -39,9 +39,6 @@ func (c *call) getPrompt() reply {
 func (c *call) permitted(v gate.Verdict, o *order) reply {
 	if !v.Decision.Allowed() {
 		return c.deny(v)
-	}
-	if !c.tenant.mayCall(c.start) {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Needs: v.Needs, Why: "too many calls in a minute"})
 	}
 	if r, ok := c.allow(v); !ok {
 		return r
@@ -86,7 +83,7 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no prompt has that name"}
-	cat, err := c.tenant.catalogue(ctx)
+	cat, err := c.catalogue(ctx)
 	if err != nil {
 		return nil, unknown
 	}
@@ -117,8 +114,8 @@ func (c *call) resource(key string) (*order, gate.Verdict, reply) {
 	if l == nil {
 		return nil, gate.Verdict{}, c.deny(denied)
 	}
-	c.behind, c.target = l.up.Name, l.up.Name
-	v := c.policy.Gate.Resource(c.agent, l.up.resources(), c.exposed)
+	c.behind, c.target = l.up().Name, l.up().Name
+	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
 	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) []byte {
 		return append(append(dst, `"uri":`...), uri.Raw()...)
 	}}, v, reply{}
@@ -130,11 +127,16 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no server is known to have the resource"}
-	cat, err := c.tenant.catalogue(ctx)
+	cat, err := c.catalogue(ctx)
 	if err != nil {
 		return nil, unknown
 	}
 	if r, known := cat.shared[uri]; known {
+		for _, t := range cat.templates {
+			if r != nil && t.line != r.line && fits(t.uri, uri) {
+				r = nil // one lists what the template of another describes
+			}
+		}
 		if r == nil {
 			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
 		}
@@ -205,7 +207,7 @@ func (c *call) complete() reply {
 		if p == nil {
 			return c.deny(denied)
 		}
-		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.line.up.promptOf(p.name))
+		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.line.up().promptOf(p.name))
 		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
 	case what.Equal("ref/resource"):
 		uri, _ := ref.Get("uri")
@@ -214,12 +216,12 @@ func (c *call) complete() reply {
 		if t == nil {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
 		}
-		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.line.up.resources(), t.uri)
+		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.line.up().resources(), t.uri)
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 	default:
 		return c.malformed("completion/complete has no reference that is known")
 	}
-	c.behind, c.target = l.up.Name, l.up.Name
+	c.behind, c.target = l.up().Name, l.up().Name
 	return c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) []byte {
 		dst = append(append(append(dst, `"ref":`...), shown...), `},"argument":`...)
 		dst = append(dst, argument.Raw()...)
@@ -234,14 +236,19 @@ func (c *call) complete() reply {
 func (c *call) template(text string) *resource {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	cat, err := c.tenant.catalogue(ctx)
+	cat, err := c.catalogue(ctx)
 	if err != nil {
 		return nil
 	}
+	var found *resource
 	for _, t := range cat.templates {
-		if t.uri == text {
-			return t
+		if t.uri != text {
+			continue
 		}
+		if found != nil && found.line != t.line {
+			return nil // several servers claim it
+		}
+		found = t
 	}
-	return nil
+	return found
 }

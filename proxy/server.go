@@ -167,7 +167,7 @@ const sweepTime = time.Minute
 
 // sweep ends them until the server ends.
 func (s *Server) sweep() {
-	tick := time.NewTicker(sweepTime)
+	tick := time.NewTicker(min(sweepTime, s.limits.Idle/2))
 	defer tick.Stop()
 	for {
 		select {

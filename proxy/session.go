@@ -13,6 +13,7 @@ import (
 
 const (
 	maxQueue   = 256              // messages that wait for an agent to open its event stream
+	maxQueued  = 8 << 20          // bytes of them
 	maxAsked   = 64               // requests to one client that are not answered yet
 	maxWatched = 1024             // resources that one session is subscribed to
 	askTime    = 10 * time.Minute // a person may have to answer
@@ -34,6 +35,7 @@ type session struct {
 	level   string
 	wake    chan struct{} // closed when something was queued
 	queue   [][]byte
+	waiting int  // bytes in it
 	lost    bool // something was, because nobody took it
 	taken   bool // a stream takes from the queue
 	flights map[string]context.CancelFunc
@@ -74,8 +76,10 @@ func (s *session) end() {
 	for _, cancel := range s.flights {
 		cancel()
 	}
-	own := s.tenant
+	own, watched := s.tenant, s.watched
+	s.watched = map[string]*line{}
 	s.mu.Unlock()
+	unwatchAll(watched)
 	if own != nil && own.only == s {
 		own.close()
 	}
@@ -111,11 +115,11 @@ func (s *session) post(message []byte, once bool) bool {
 			}
 		}
 	}
-	if len(s.queue) >= maxQueue {
+	if !once && (len(s.queue) >= maxQueue || s.waiting+len(message) > maxQueued) {
 		s.lost = true
 		return false
 	}
-	s.queue = append(s.queue, message)
+	s.queue, s.waiting = append(s.queue, message), s.waiting+len(message)
 	close(s.wake)
 	s.wake = make(chan struct{})
 	return true
@@ -127,7 +131,7 @@ func (s *session) take() ([][]byte, <-chan struct{}) {
 	defer s.mu.Unlock()
 	s.seen = s.tenant.server.now()
 	queue := s.queue
-	s.queue = nil
+	s.queue, s.waiting = nil, 0
 	return queue, s.wake
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,12 @@ type tenant struct {
 	sessions map[string]*session
 	streams  map[*listener]struct{} // of the modern era
 	current  *catalogue
-	shown    fingerprint // what was announced last
-	building chan struct{}
+	shown    fingerprint     // what was announced last
+	building *construction   // the catalogue that is being made
+	looking  bool            // somebody looks for changes
+	again    bool            // and has to once more
+	said     [listKinds]bool // the lists that servers say have changed
+	parked   int             // calls that wait for the agent to come back; guarded by the parking
 
 	flights atomic.Int64
 	bucket  bucket
@@ -107,7 +112,8 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 		return nil, errClosed
 	}
 	l, ok := t.lines[u.Name]
-	if ok && l.up.Identity == u.Identity {
+	if ok && l.up().Identity == u.Identity {
+		l.policy.Store(u)
 		return l, nil
 	}
 	if ok {
@@ -124,10 +130,13 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 func (t *tenant) adopt(p *Policy) {
 	t.mu.Lock()
 	for name, l := range t.lines {
-		if u := p.upstream(name); u == nil || u.Identity != l.up.Identity {
+		u := p.upstream(name)
+		if u == nil || u.Identity != l.up().Identity {
 			delete(t.lines, name)
 			t.server.closeLater(l)
+			continue
 		}
+		l.policy.Store(u)
 	}
 	now := t.server.now()
 	var ended []*session
@@ -162,29 +171,53 @@ func (t *tenant) changed(said listKind) {
 	if !watched || t.agent == "" {
 		return
 	}
-	t.server.work.Go(func() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if said < none {
+		t.said[min(said, resourceList)] = true
+	}
+	if t.again = true; t.looking {
+		return
+	}
+	t.looking = true
+	t.server.work.Go(t.look)
+}
+
+// look makes the catalogue anew as long as there are reasons to. However many
+// there are meanwhile, they are one.
+func (t *tenant) look() {
+	for {
+		t.mu.Lock()
+		if !t.again || t.closed {
+			t.looking = false
+			t.mu.Unlock()
+			return
+		}
+		said := t.said
+		t.again, t.said = false, [listKinds]bool{}
+		t.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.server.ctx, listTime)
-		defer cancel()
 		if cat, err := t.catalogue(ctx); err == nil {
 			t.announce(cat.shown, said)
 		}
-	})
+		cancel()
+	}
 }
 
 // announce tells every session and stream which lists have changed.
-func (t *tenant) announce(now fingerprint, said listKind) {
+func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
 	t.mu.Lock()
 	before := t.shown
 	t.shown = now
 	sessions, streams := t.listening()
 	t.mu.Unlock()
 	if before == (fingerprint{}) {
-		return // nothing was shown yet
+		before = now // nothing was shown yet that could differ
 	}
 	for i, method := range [...]string{
 		"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
 	} {
-		if before[i] == now[i] && i != int(said) {
+		if before[i] == now[i] && !said[i] {
 			continue
 		}
 		for _, s := range sessions {
@@ -203,7 +236,9 @@ func (t *tenant) listening() ([]*session, []*listener) {
 		sessions = append(sessions, t.only)
 	}
 	for _, s := range t.sessions {
-		sessions = append(sessions, s)
+		if s.tenant == t { // one with servers of its own is told by its own tenant
+			sessions = append(sessions, s)
+		}
 	}
 	var streams []*listener
 	for l := range t.streams {
@@ -234,7 +269,11 @@ func (t *tenant) close() {
 		lines = append(lines, l)
 	}
 	clear(t.lines)
-	sessions, streams := t.listening()
+	_, streams := t.listening()
+	sessions := slices.Collect(maps.Values(t.sessions))
+	if t.only != nil {
+		sessions = append(sessions, t.only)
+	}
 	clear(t.sessions)
 	t.mu.Unlock()
 	for _, s := range sessions {
@@ -252,7 +291,7 @@ func (t *tenant) close() {
 func (s *Server) closeLater(l *line) {
 	s.work.Go(func() {
 		if err := l.link.Close(); err != nil {
-			s.log.Debug("a connection did not end cleanly", "upstream", l.up.Name, "error", err)
+			s.log.Debug("a connection did not end cleanly", "upstream", l.up().Name, "error", err)
 		}
 	})
 }

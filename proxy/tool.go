@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"capgate/capability"
@@ -27,7 +29,7 @@ func (c *call) callTool() reply {
 		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
 		return c.deny(denied)
 	}
-	c.behind, c.target = t.line.up.Name, t.gate.Name
+	c.behind, c.target = t.line.up().Name, t.gate.Name
 	v := c.policy.Gate.Call(c.agent, t.gate, c.args)
 	if t.blocked != "" && !hidden(v.Decision.Code) {
 		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
@@ -36,14 +38,11 @@ func (c *call) callTool() reply {
 		return c.deny(v)
 	}
 	if _, has := c.params.Get("task"); has {
-		return fail(codeParams, "this gateway does not carry tasks")
+		return c.malformed("this gateway does not carry tasks")
 	}
 	header, err := c.paramHeaders(t)
 	if err != nil {
 		return c.mismatch(err.Error())
-	}
-	if !c.tenant.mayCall(c.start) {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Needs: v.Needs, Why: "too many calls in a minute"})
 	}
 	if r, ok := c.allow(v); !ok {
 		return r
@@ -84,18 +83,70 @@ func (c *call) find() (*tool, gate.Verdict) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	cat, err := c.tenant.catalogue(ctx)
+	if t := c.quickly(ctx); t != nil {
+		return t, gate.Verdict{}
+	}
+	cat, err := c.catalogue(ctx)
 	if err == nil {
 		if t, ok := cat.tools[c.exposed]; ok {
 			return t, gate.Verdict{}
 		}
 		if down := cat.missing(c.exposed); down != "" {
 			c.behind = down
-			return nil, gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "the tools of upstream " + down + " are not known: it does not answer"}
+			return nil, gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "upstream " + strconv.Quote(down) + " does not answer, so that its tools are not known"}
 		}
 	}
 	return nil, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no tool has that name"}
 }
+
+// quickly looks for a tool at the one server whose it can be by its name, so that a
+// call does not wait for servers that it does not concern. It finds nothing where
+// a server without a prefix could have the name too.
+func (c *call) quickly(ctx context.Context) *tool {
+	p := c.server.policy.Load()
+	var only *Upstream
+	for _, u := range p.Upstreams {
+		switch {
+		case u.Prefix == "":
+			return nil
+		case strings.HasPrefix(c.exposed, u.Prefix+separator):
+			if only != nil {
+				return nil
+			}
+			only = u
+		}
+	}
+	if only == nil || p != c.policy {
+		return nil
+	}
+	l, err := c.tenant.line(only)
+	if err != nil {
+		return nil
+	}
+	items, version, err := l.list(ctx, toolList)
+	if err != nil || version == 0 {
+		return nil
+	}
+	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant}
+	a.addTools(l, items)
+	return a.tools[c.exposed]
+}
+
+// catalogue is what the agent sees now. If it had to be waited for, another policy
+// may be in force, which the call is then decided by.
+func (c *call) catalogue(ctx context.Context) (*catalogue, error) {
+	cat, err := c.tenant.catalogue(ctx)
+	if err != nil || cat.policy == c.policy {
+		return cat, err
+	}
+	if c.credential != "" && !cat.policy.holds(c.credential, c.agent, c.server.now()) {
+		return nil, errRevoked
+	}
+	c.policy = cat.policy
+	return cat, nil
+}
+
+var errRevoked = errors.New("the token was revoked")
 
 // current reports whether what the catalogue says of the tools of a server is
 // still what the server says.
@@ -117,9 +168,9 @@ func (c *catalogue) missing(exposed string) string {
 		if s.versions[toolList] != 0 {
 			continue
 		}
-		prefix := s.line.up.Prefix + separator
-		if s.line.up.Prefix == "" || len(exposed) > len(prefix) && exposed[:len(prefix)] == prefix {
-			return s.line.up.Name
+		prefix := s.line.up().Prefix + separator
+		if s.line.up().Prefix == "" || len(exposed) > len(prefix) && exposed[:len(prefix)] == prefix {
+			return s.line.up().Name
 		}
 	}
 	return ""

@@ -294,8 +294,12 @@ func (v *visit) stream(s *session) {
 		case <-v.r.Context().Done():
 			return
 		case <-beat.C:
+			give(v.w, 0)
 			if _, err := v.w.Write([]byte(": \n\n")); err != nil || rc.Flush() != nil {
 				return
+			}
+			if !v.server.policy.Load().holds(v.credential, v.agent, v.server.now()) {
+				return // the token is no longer good
 			}
 		}
 	}

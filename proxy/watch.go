@@ -3,7 +3,10 @@ package proxy
 import (
 	"context"
 	"sync"
+	"time"
 
+	"capgate/capability"
+	"capgate/gate"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -17,18 +20,21 @@ func (c *call) subscribe() reply {
 	if !v.Decision.Allowed() {
 		return c.deny(v)
 	}
-	if r, ok := c.allow(v); !ok {
-		return r
-	}
 	s := c.session
 	s.mu.Lock()
 	_, again := s.watched[c.exposed]
 	full := len(s.watched) >= maxWatched
 	s.mu.Unlock()
-	if full && !again {
-		return fail(codeInternal, "too many subscriptions in one session")
+	switch {
+	case again:
+		return reply{result: []byte("{}")}
+	case full:
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions in one session"})
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up))
+	if r, ok := c.allow(v); !ok {
+		return r
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up()))
 	defer cancel()
 	if err := o.line.watch(ctx, c.exposed); err != nil {
 		return c.failed(o, err)
@@ -47,29 +53,92 @@ func (c *call) unsubscribe() reply {
 	text, _ := uri.Str()
 	s := c.session
 	s.mu.Lock()
+	l := s.watched[text]
 	delete(s.watched, text)
 	s.mu.Unlock()
+	if l != nil {
+		l.unwatch(text)
+	}
 	return reply{result: []byte("{}")}
 }
 
 // maxFollowed is how many resources one connection is asked to tell of.
-const maxFollowed = 1024
+const maxFollowed = 1 << 16
 
-// watch has a server tell of changes to a resource, also when it has been started
-// anew.
+// following is a resource that a server is asked to tell of.
+type following struct {
+	watchers int
+	conn     upstream.Conn // over which it was asked
+	cancel   context.CancelFunc
+}
+
+// watch has a server tell of changes to a resource. However many watch it, the
+// server is asked once.
 func (l *line) watch(ctx context.Context, uri string) error {
-	l.mu.Lock()
-	if len(l.followed) >= maxFollowed && !l.followed[uri] {
-		l.mu.Unlock()
-		return &upstream.Failed{Upstream: l.up.Name, Text: "is asked to tell of too many resources"}
-	}
-	l.followed[uri] = true
-	l.mu.Unlock()
 	conn, err := l.link.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	return l.follow(ctx, conn, uri)
+	l.mu.Lock()
+	f := l.followed[uri]
+	switch {
+	case f == nil && len(l.followed) >= maxFollowed:
+		l.mu.Unlock()
+		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
+	case f == nil:
+		f = &following{cancel: func() {}}
+		l.followed[uri] = f
+	}
+	f.watchers++
+	asked := f.conn == conn
+	f.conn = conn
+	l.mu.Unlock()
+	if asked {
+		return nil
+	}
+	if err := l.follow(ctx, conn, uri); err != nil {
+		l.unwatch(uri)
+		return err
+	}
+	return nil
+}
+
+// unwatch ends what one watcher has begun. A server that nobody wants to hear of a
+// resource any more is told so.
+func (l *line) unwatch(uri string) {
+	l.mu.Lock()
+	f := l.followed[uri]
+	if f == nil {
+		l.mu.Unlock()
+		return
+	}
+	if f.watchers--; f.watchers > 0 {
+		l.mu.Unlock()
+		return
+	}
+	delete(l.followed, uri)
+	conn, cancel := f.conn, f.cancel
+	l.mu.Unlock()
+	cancel()
+	if conn == nil || conn.Info().Modern {
+		return
+	}
+	s := l.tenant.server
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, listTime)
+		defer cancel()
+		params := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
+		if _, err := conn.Call(ctx, upstream.Request{Method: "resources/unsubscribe", Params: params}, nil); err != nil {
+			s.log.Debug("a subscription did not end cleanly", "upstream", l.up().Name, "error", err)
+		}
+	})
+}
+
+// unwatchAll ends everything that a session or stream watches.
+func unwatchAll(watched map[string]*line) {
+	for uri, l := range watched {
+		l.unwatch(uri)
+	}
 }
 
 // follow asks over one connection.
@@ -78,7 +147,7 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string) error
 	if !conn.Info().Modern {
 		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`)}, nil)
 		if err == nil && answer.Error != nil {
-			err = &upstream.Failed{Upstream: l.up.Name, Text: "refused the subscription"}
+			err = &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
 		}
 		return err
 	}
@@ -86,16 +155,23 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string) error
 	heard := acknowledged{loose: loose{l}, heard: make(chan struct{})}
 	ended := make(chan struct{})
 	s := l.tenant.server
+	life, cancel := context.WithCancel(s.ctx)
+	l.mu.Lock()
+	if f := l.followed[uri]; f != nil {
+		f.cancel = cancel
+	}
+	l.mu.Unlock()
 	s.work.Go(func() {
+		defer cancel()
 		defer close(ended)
-		_, err := conn.Call(s.ctx, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
-		s.log.Debug("a subscription has ended", "upstream", l.up.Name, "error", err)
+		_, err := conn.Call(life, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
+		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)
 	})
 	select {
 	case <-heard.heard:
 		return nil
 	case <-ended:
-		return &upstream.Failed{Upstream: l.up.Name, Text: "refused the subscription"}
+		return &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -132,7 +208,7 @@ func (l *line) updated(params []byte) {
 	s := l.tenant.server
 	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
 	for _, t := range s.everyone() {
-		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up.resources(), uri).Decision.Allowed() {
+		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
 			continue
 		}
 		t.mu.Lock()
@@ -231,6 +307,7 @@ func (c *call) listen() reply {
 		t.mu.Lock()
 		delete(t.streams, l)
 		t.mu.Unlock()
+		unwatchAll(l.watched)
 	}()
 	c.lookOver()
 	tag := `"_meta":{"` + metaSubscription + `":` + string(c.id) + `}`
@@ -242,6 +319,8 @@ func (c *call) listen() reply {
 	if granted == "" {
 		return last
 	}
+	look := time.NewTicker(heartbeat)
+	defer look.Stop()
 	for {
 		queue, wake := l.take()
 		for _, message := range queue {
@@ -254,6 +333,10 @@ func (c *call) listen() reply {
 		}
 		select {
 		case <-wake:
+		case <-look.C:
+			if c.credential != "" && !c.server.policy.Load().holds(c.credential, c.agent, c.server.now()) {
+				return last
+			}
 		case <-l.ended:
 			return last
 		case <-c.server.ctx.Done():
@@ -295,18 +378,9 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 	list, _ := filter.Get("resourceSubscriptions")
 	for v := range list.Elems() {
 		uri, ok := v.Str()
-		if !ok || len(l.watched) >= maxWatched {
+		if !ok || !c.hear(l, uri) {
 			continue
 		}
-		line, _ := c.holder(uri)
-		if line == nil || !c.policy.Gate.Resource(c.agent, line.up.resources(), uri).Decision.Allowed() {
-			continue
-		}
-		if err := line.watch(c.ctx, uri); err != nil {
-			c.notice("a subscription failed", "error", err)
-			continue
-		}
-		l.watched[uri] = line
 		if len(uris) > 0 {
 			uris = append(uris, ',')
 		}
@@ -317,4 +391,29 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 		add(`"resourceSubscriptions":[` + string(uris) + `]`)
 	}
 	return granted
+}
+
+// hear has a server tell a listener of one resource, if the agent may read it.
+func (c *call) hear(l *listener, uri string) bool {
+	if _, again := l.watched[uri]; again || len(l.watched) >= maxWatched || !c.tenant.mayCall(c.server.now()) {
+		return false
+	}
+	line, _ := c.holder(uri)
+	if line == nil {
+		return false
+	}
+	v := c.policy.Gate.Resource(c.agent, line.up().resources(), uri)
+	if !v.Decision.Allowed() {
+		return false
+	}
+	c.behind, c.target = line.up().Name, line.up().Name
+	if _, ok := c.allow(v); !ok {
+		return false
+	}
+	if err := line.watch(c.ctx, uri); err != nil {
+		c.notice("a subscription failed", "error", err)
+		return false
+	}
+	l.watched[uri] = line
+	return true
 }

@@ -43,6 +43,19 @@ type Request struct {
 	Name   string  // the tool, prompt or resource that the Mcp-Name header names; "" for none
 	Header []Field // the Mcp-Param headers that the tool's schema asks for
 	Token  string  // the progress token within the params, "" for none
+
+	// Around is the memory that Params stand in, HeadRoom bytes behind its
+	// beginning. The connection may write the rest of the message around them, and
+	// needs no copy then. Nil is for it to make one.
+	Around []byte
+
+	// Sent, if there is one, is called when nothing reads Params and Around any
+	// more, which may be after Call has returned. It may never be called.
+	Sent func()
+
+	// Into is memory that the answer may be read into, and is grown as needed. Nil
+	// is for the answer to have memory of its own.
+	Into *[]byte
 }
 
 // Field is one header of a request.

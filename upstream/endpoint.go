@@ -1,12 +1,10 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -94,6 +92,9 @@ func marked(dial DialFunc) DialFunc {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, &dialError{err}
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			return &outlet{tcp}, nil
 		}
 		return conn, nil
 	}
@@ -243,10 +244,16 @@ func template(method string, u *url.URL) *http.Request {
 	return &http.Request{Method: method, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 }
 
-// send carries one request. The header is not changed, and may be shared. A
-// server that answers 401 has not executed anything, so that a request with a new
-// authorization may follow.
+// send carries one request with a body, or without one.
 func (t *target) send(ctx context.Context, like *http.Request, header http.Header, body []byte) (*http.Response, error) {
+	return t.carry(ctx, like, header, newParcel(body))
+}
+
+// carry is send with a body that is the parcel's. The header is not changed, and
+// may be shared. A server that answers 401 has not executed anything, so that a
+// request with a new authorization may follow.
+func (t *target) carry(ctx context.Context, like *http.Request, header http.Header, body *parcel) (*http.Response, error) {
+	defer body.release()
 	resp, err := t.try(ctx, like, header, body, false)
 	if err != nil || t.authorize == nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
@@ -255,7 +262,7 @@ func (t *target) send(ctx context.Context, like *http.Request, header http.Heade
 	return t.try(ctx, like, header, body, true)
 }
 
-func (t *target) try(ctx context.Context, like *http.Request, header http.Header, body []byte, refresh bool) (*http.Response, error) {
+func (t *target) try(ctx context.Context, like *http.Request, header http.Header, body *parcel, refresh bool) (*http.Response, error) {
 	req := like.WithContext(ctx)
 	req.Header = header
 	if t.authorize != nil {
@@ -268,12 +275,10 @@ func (t *target) try(ctx context.Context, like *http.Request, header http.Header
 			req.Header["Authorization"] = []string{value}
 		}
 	}
-	if body != nil {
-		// Nothing but a reader of bytes goes out in one write with the headers. It
-		// is not used again: a server may answer before it was read to its end.
-		req.ContentLength = int64(len(body))
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if body.data != nil {
+		req.ContentLength = int64(len(body.data))
+		req.Body, _ = body.open() // it is held until this returns
+		req.GetBody = body.open
 	}
 	resp, err := t.carrier.RoundTrip(req)
 	if err != nil {

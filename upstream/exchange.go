@@ -30,6 +30,7 @@ type exchange struct {
 	id     int64
 	sink   Sink
 	stance *stance // it was sent with
+	into   *[]byte // where the answer may be read into
 
 	ctx    context.Context //nolint:containedctx // the request's: it ends with the caller's, and with the connection
 	cancel context.CancelCauseFunc
@@ -93,7 +94,13 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	resp, err := x.send(x.ctx, x.post, header, appendRequest(nil, x.id, r.Method, r.Params))
+	body, lent := r.message(nil, x.id)
+	p := newParcel(body)
+	if lent && len(body) >= largeBody {
+		p.sent = r.Sent
+	}
+	x.into = r.Into
+	resp, err := x.carry(x.ctx, x.post, header, p)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -118,10 +125,11 @@ func (x *exchange) receive(resp *http.Response) (Answer, error) {
 	return x.refused(x.ctx, resp, x.id, x.stance.session)
 }
 
-// single reads a response that is the answer. The answer owns its memory.
+// single reads a response that is the answer. The answer owns its memory, or has
+// that of the request's Into.
 func (x *exchange) single(resp *http.Response) (Answer, error) {
 	defer func() { _ = resp.Body.Close() }()
-	body, err := x.readWhole(resp)
+	body, err := x.readWhole(resp, x.into)
 	switch {
 	case errors.Is(err, errLong):
 		return Answer{}, x.failed("answers with too much", err)

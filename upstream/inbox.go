@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 
 	"capgate/wire"
 )
@@ -52,8 +53,11 @@ func (p *pipe) unreadable(text []byte, cause error) error {
 		ID     *int64 `json:"id"`
 		Method any    `json:"method"`
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &meant) == nil &&
-		meant.ID != nil && meant.Method == nil {
+	loose := bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+	if loose && json.Unmarshal(text, &meant) != nil {
+		meant.ID, meant.Method = looseID(text), nil
+	}
+	if loose && meant.ID != nil && meant.Method == nil {
 		if c := p.pick(*meant.ID); c != nil {
 			c.reply <- reply{failed: p.failed("answered with what cannot be read", false, cause)}
 			return nil
@@ -64,6 +68,28 @@ func (p *pipe) unreadable(text []byte, cause error) error {
 	}
 	p.said.odd(cause.Error(), text)
 	return nil
+}
+
+// idWithin is how much of a line is looked at for the id of what it was to answer.
+const idWithin = 256
+
+// looseID finds the id in the beginning of a line that is not JSON. It is taken for
+// what it looks like: all that can come of it is that a call fails.
+func looseID(text []byte) *int64 {
+	_, rest, ok := bytes.Cut(text[:min(len(text), idWithin)], []byte(`"id":`))
+	if !ok {
+		return nil
+	}
+	rest = bytes.TrimLeft(rest, " ")
+	end := bytes.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
+	if end <= 0 {
+		return nil
+	}
+	id, err := strconv.ParseInt(string(rest[:end]), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &id
 }
 
 // pick takes a call out of those that wait, nil if there is none of this id.
@@ -90,8 +116,8 @@ func (p *pipe) answered(m message) {
 		return
 	}
 	c.reply <- reply{answer: Answer{
-		Result: slices.Clone(m.answer.Result), Type: m.answer.Type,
-		Error: slices.Clone(m.answer.Error),
+		Result: keep(m.answer.Result, c.into), Type: m.answer.Type,
+		Error: keep(m.answer.Error, c.into),
 	}}
 }
 

@@ -106,8 +106,7 @@ func (l *Link) try(ctx context.Context, fn func(Conn) (Answer, error)) (answer A
 	}
 	defer l.release(h)
 	answer, err = fn(h.conn)
-	var f *Failed
-	if errors.As(err, &f) && f.Unsent && ctx.Err() == nil {
+	if f, ok := errors.AsType[*Failed](err); ok && f.Unsent && ctx.Err() == nil {
 		l.drop(h)
 		return answer, true, err
 	}

@@ -116,6 +116,37 @@ const (
 	paramsHead  = `","params":`
 )
 
+// HeadRoom is how much of a request may stand before its params.
+const HeadRoom = 128
+
+// message writes a request: around its params, if they stand where there is room
+// for it, and to dst otherwise. It reports which.
+func (r *Request) message(dst []byte, id int64) (message []byte, lent bool) {
+	end := HeadRoom + len(r.Params)
+	if len(r.Params) == 0 || len(r.Around) < end || cap(r.Around) == end || &r.Around[HeadRoom] != &r.Params[0] {
+		return appendRequest(dst, id, r.Method, r.Params), false
+	}
+	var room [HeadRoom]byte
+	head := strconv.AppendInt(append(room[:0], requestHead...), id, 10)
+	head = append(append(head, methodHead...), plainMethod(r.Method)...)
+	if head = append(head, paramsHead...); len(head) > HeadRoom {
+		return appendRequest(dst, id, r.Method, r.Params), false
+	}
+	start := HeadRoom - len(head)
+	copy(r.Around[start:], head)
+	return append(r.Around[start:end], '}'), true
+}
+
+// keep copies part of an answer into the memory that was given for it, or into
+// memory of its own.
+func keep(part []byte, into *[]byte) []byte {
+	if part == nil || into == nil {
+		return bytes.Clone(part)
+	}
+	*into = append((*into)[:0], part...)
+	return *into
+}
+
 // appendRequest writes a request. The method is one of ours, or one that was
 // read from a message: it is written as JSON text either way.
 func appendRequest(dst []byte, id int64, method string, params []byte) []byte {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -74,6 +75,9 @@ const (
 	// that were sent with the one before are still being answered.
 	settling = 10 * time.Second
 
+	// lookPause is how long it is believed that nobody else has changed the token.
+	lookPause = 100 * time.Millisecond
+
 	// renewPause is how long no renewal is tried after one that failed.
 	renewPause = 5 * time.Second
 )
@@ -88,6 +92,7 @@ type OAuth struct {
 	held    *token // nil for none
 	version string // of held
 	loaded  bool   // held is what was there
+	looked  time.Time
 	flight  *renewal
 	paused  time.Time // no renewal is tried before
 	why     error
@@ -110,15 +115,18 @@ func NewOAuth(o OAuthOptions) (*OAuth, error) {
 	return &OAuth{o: o}, nil
 }
 
+// Format prints the name of the upstream and nothing else, whatever is asked for.
+func (a *OAuth) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "the token of "+a.o.Name) }
+
 // Authorize returns the Authorization header of a request, "" where the server has
 // not asked for one. It is what [Endpoint] asks: refresh says that the server has
 // answered 401. The error is a [*NeedsLogin] when a person has to do something.
 func (a *OAuth) Authorize(ctx context.Context, refresh bool) (string, error) {
-	t, err := a.current()
+	now := a.o.Now()
+	t, err := a.current(now, refresh)
 	if err != nil {
 		return "", err
 	}
-	now := a.o.Now()
 	switch {
 	case t == nil && (refresh || a.o.Required):
 		return "", a.needsLogin(whyNone)
@@ -155,15 +163,18 @@ func (a *OAuth) renewed(ctx context.Context, old *token, refused bool) (string, 
 func (a *OAuth) needsLogin(why string) error { return &NeedsLogin{a.o.Name, why} }
 
 // current returns the token that is kept, nil for none.
-func (a *OAuth) current() (*token, error) {
+func (a *OAuth) current(now time.Time, look bool) (*token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if age := now.Sub(a.looked); a.loaded && !look && age >= 0 && age < lookPause {
+		return a.held, nil
+	}
 	if a.loaded {
 		changed, err := a.o.Tokens.Changed(a.version)
 		if err != nil {
 			return nil, fmt.Errorf("the token of the upstream cannot be read: %w", err)
 		}
-		if !changed {
+		if a.looked = now; !changed {
 			return a.held, nil
 		}
 	}
@@ -193,7 +204,7 @@ func (a *OAuth) load() (*token, string, error) {
 			return nil, "", err
 		}
 	}
-	a.held, a.version, a.loaded = t, version, true
+	a.held, a.version, a.loaded, a.looked = t, version, true, a.o.Now()
 	return t, version, nil
 }
 
@@ -201,6 +212,13 @@ func (a *OAuth) reload() (*token, string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.load()
+}
+
+// forget has the token read again: what was read is not what is kept any more.
+func (a *OAuth) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.loaded = false
 }
 
 // learn makes the values of a token known to whoever has to hide them.
@@ -227,7 +245,7 @@ type TokenState struct {
 
 // State says what is kept.
 func (a *OAuth) State() (TokenState, error) {
-	t, err := a.current()
+	t, err := a.current(a.o.Now(), true)
 	if err != nil || t == nil {
 		return TokenState{}, err
 	}

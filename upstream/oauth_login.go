@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -62,12 +63,15 @@ func (a *OAuth) Login(ctx context.Context, redirect string) (*Login, error) {
 // sameIssuer refuses another authorization server than the one before. That an
 // upstream names another may be a move, or an attack: a person has to say so.
 func (a *OAuth) sameIssuer(issuer string) error {
-	t, err := a.current()
+	t, err := a.current(a.o.Now(), true)
 	if err != nil || t == nil || t.Issuer == issuer {
 		return err
 	}
 	return fmt.Errorf("upstream %q names the authorization server %s, and before it was %s; if that is meant, log out first", a.o.Name, issuer, t.Issuer)
 }
+
+// Format prints the name of the upstream and nothing else, whatever is asked for.
+func (l *Login) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "a login to "+l.oauth.o.Name) }
 
 // Issuer is the authorization server that the person is sent to.
 func (l *Login) Issuer() string { return l.at.issuer }
@@ -172,8 +176,8 @@ func (a *OAuth) keep(t *token) error {
 		if err != nil {
 			return err
 		}
-		_, err = a.o.Tokens.Save(data, version)
-		if !errors.Is(err, ErrTokenChanged) {
+		if _, err = a.o.Tokens.Save(data, version); !errors.Is(err, ErrTokenChanged) {
+			a.forget()
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (g *guide) fetch(ctx context.Context, a inquiry) (*page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be reached: %w", u.Host, reason(ctx, err))
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // it was read
 	if a.own {
 		return &page{status: resp.StatusCode, header: resp.Header}, nil // what it says may not end, and nobody reads it
 	}

@@ -150,6 +150,7 @@ func (a *OAuth) save(t *token, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	defer a.forget()
 	return a.o.Tokens.Save(data, version)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,6 +27,7 @@ type issuer struct {
 	metadata func(map[string]any)                 // changes what it says of itself
 	answer   func(url.Values)                     // changes what the browser is sent back with
 	grant    func(url.Values, map[string]any) int // changes what it issues; a status other than 0 is answered instead
+	client   map[string]any                       // more of what it registers: a secret, and how it is shown
 	sendsIss bool
 
 	mu         sync.Mutex
@@ -86,7 +88,9 @@ func (i *issuer) register(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprintf("client-%d", i.n)
 	i.redirects[id] = asked["redirect_uris"].([]any)[0].(string)
 	i.registered = append(i.registered, asked)
-	inJSON(w, 201, map[string]any{"client_id": id, "token_endpoint_auth_method": "none"})
+	got := map[string]any{"client_id": id}
+	maps.Copy(got, i.client)
+	inJSON(w, 201, got)
 }
 
 // authorize is the page that the person says yes on.
@@ -120,6 +124,10 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	form := r.PostForm
+	if id, secret, ok := r.BasicAuth(); ok {
+		form.Set("client_id", id)
+		form.Set("basic", secret)
+	}
 	i.forms = append(i.forms, form)
 	if !i.good(form) {
 		inJSON(w, 400, map[string]any{"error": "invalid_grant", "error_description": "not good: " + strings.Join(i.issued, " ")})

@@ -71,7 +71,7 @@ func header(t testing.TB, oauth *upstream.OAuth, refresh bool) string {
 	return value
 }
 
-// refusesLogin checks that a person has to do something, and is told what.
+// needsLogin checks that a person has to do something, and is told what.
 func needsLogin(t testing.TB, oauth *upstream.OAuth, refresh bool) {
 	t.Helper()
 	value, err := oauth.Authorize(t.Context(), refresh)
@@ -142,6 +142,40 @@ func TestOAuthWritten(t *testing.T) {
 	}
 	if len(a.issuer.registered) != 0 || !slices.Equal(l.Scopes(), []string{"write"}) {
 		t.Errorf("it registered %v and asked for %v", a.issuer.registered, l.Scopes())
+	}
+}
+
+// TestOAuthSecret: a client that is given a secret shows it as it was told to, and
+// again when the token is renewed.
+func TestOAuthSecret(t *testing.T) {
+	for _, tt := range []struct{ method, basic, form, text string }{
+		{"", "s%3A+1", "", ""}, // of RFC 7591
+		{"client_secret_basic", "s%3A+1", "", ""},
+		{"client_secret_post", "", "s: 1", ""},
+		{"none", "", "", ""},
+		{"private_key_jwt", "", "", "that the gateway cannot give"},
+	} {
+		a := newAccount(t)
+		a.issuer.client = map[string]any{"client_secret": "s: 1"}
+		if tt.method != "" {
+			a.issuer.client["token_endpoint_auth_method"] = tt.method
+		}
+		err := a.attempt(t, nil)
+		if tt.text != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%s: %v", tt.method, err)
+			}
+			continue
+		}
+		a.clock.pass(2 * time.Hour)
+		if header(t, a.oauth(t, nil), false); err != nil {
+			t.Errorf("%s: %v", tt.method, err)
+		}
+		for _, form := range a.issuer.forms {
+			if form.Get("basic") != tt.basic || form.Get("client_secret") != tt.form {
+				t.Errorf("%s: it shows %v", tt.method, form)
+			}
+		}
 	}
 }
 
@@ -353,15 +387,13 @@ func TestOAuthOvertaken(t *testing.T) {
 			oauth, other := a.oauth(t, nil), a.oauth(t, nil)
 			a.login(t, oauth)
 			a.clock.pass(2 * time.Hour)
-			var once sync.Once
-			// The second save of a renewal keeps what came of it.
 			a.kept.onSave = func(n int) {
-				if n == 3 {
-					once.Do(func() { tt.do(t, a, other) })
+				if n == 3 { // the second of a renewal, which keeps what came of it
+					a.kept.onSave = nil
+					tt.do(t, a, other)
 				}
 			}
 			value, err := oauth.Authorize(t.Context(), false)
-			a.kept.onSave = nil
 			if tt.good {
 				if err != nil || value != header(t, other, false) {
 					t.Errorf("%q %v", value, err)
@@ -405,6 +437,7 @@ func TestOAuthLogout(t *testing.T) {
 	if !forgotten || !revoked || err != nil || len(a.issuer.revoked) != 1 || !strings.HasPrefix(a.issuer.revoked[0], "refresh-secret") {
 		t.Errorf("%v %v %v, revoked are %v", forgotten, revoked, err, a.issuer.revoked)
 	}
+	a.clock.pass(time.Second)
 	if got := header(t, oauth, false); got != "" {
 		t.Errorf("after that it is %q", got)
 	}

@@ -53,6 +53,10 @@ type call struct {
 	token  string
 	sink   Sink
 	line   line
+	own    []byte         // the call's memory for lines
+	lent   bool           // the line is in that of the request
+	sent   func()         // of the request
+	into   *[]byte        // the same
 	reply  chan reply     // one, from who takes the call out of pending
 	busy   sync.WaitGroup // uses of the sink
 }
@@ -244,11 +248,21 @@ func (p *pipe) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
 		f.Unsent = f.Unsent || state == queued
 		return Answer{}, &f
 	}
-	if state == written && cap(c.line.data) <= keepLine {
-		c.sink = nil
-		p.calls.Put(c)
+	if state == written {
+		p.putBack(c)
 	}
 	return got.answer, nil
+}
+
+// putBack gives back what a call used that is over, and whose line is written.
+func (p *pipe) putBack(c *call) {
+	if c.lent && c.sent != nil {
+		c.sent()
+	}
+	c.line.data, c.sink, c.sent, c.into = nil, nil, nil, nil
+	if cap(c.own) <= keepLine {
+		p.calls.Put(c)
+	}
 }
 
 // exchange sends a call and takes its reply, or gives up on it. An overfull
@@ -282,12 +296,18 @@ func (p *pipe) register(r Request, s Sink) (*call, error) {
 	if !ok {
 		c = &call{reply: make(chan reply, 1)}
 	}
-	c.sink, c.token, c.method = s, r.Token, r.Method
+	c.sink, c.token, c.method, c.into = s, r.Token, r.Method, r.Into
 	c.line.state = queued
 	if err := p.admit(c); err != nil {
 		return nil, err
 	}
-	c.line.data = appendLine(appendRequest(c.line.data[:0], c.id, r.Method, r.Params))
+	message, lent := r.message(c.own[:0], c.id)
+	c.line.data = appendLine(message)
+	if c.lent = lent; lent {
+		c.sent = r.Sent
+	} else {
+		c.own = c.line.data
+	}
 	return c, nil
 }
 

@@ -86,11 +86,18 @@ func readBody(body io.Reader, data []byte, limit int) ([]byte, error) {
 	}
 }
 
-// readWhole reads the body of a response into memory of its own. One of unknown
-// length is gathered elsewhere first; a length that is only claimed gets little.
-func (c *web) readWhole(resp *http.Response) ([]byte, error) {
+// readWhole reads the body of a response into memory of its own, if it is given
+// none. One of unknown length is gathered elsewhere first then; a length that is
+// only claimed gets little.
+func (c *web) readWhole(resp *http.Response, into *[]byte) ([]byte, error) {
 	if resp.ContentLength > int64(c.limit) {
 		return nil, errLong
+	}
+	if into != nil {
+		data := slices.Grow((*into)[:0], int(min(max(resp.ContentLength, 0), bodyTrust))+1)
+		data, err := readBody(resp.Body, data, c.limit)
+		*into = data
+		return data, err
 	}
 	if resp.ContentLength >= 0 {
 		return readBody(resp.Body, make([]byte, 0, min(resp.ContentLength, bodyTrust)+1), c.limit)

@@ -222,8 +222,9 @@ func (s *servers) openProgram(u *config.Upstream) func(context.Context, proxy.Pe
 }
 
 func (s *servers) openURL(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
+	authorize := s.authorize(u)
 	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
-		e := upstream.Endpoint{Name: u.Name, URL: u.URL, Transport: u.Transport}
+		e := upstream.Endpoint{Name: u.Name, URL: u.URL, Transport: u.Transport, Authorize: authorize}
 		for name, value := range u.Headers {
 			expanded, err := s.keeper.Expand(value)
 			if err != nil {

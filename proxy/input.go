@@ -1,0 +1,235 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// inputs is what a server of the modern era asks for before it can answer.
+type inputs struct {
+	requests wire.Value
+	state    wire.Value
+}
+
+func readInputs(answer *upstream.Answer) (inputs, error) {
+	var doc wire.Doc
+	if err := doc.Parse(answer.Result, wire.Limits{}); err != nil {
+		return inputs{}, err
+	}
+	var in inputs
+	in.requests, _ = doc.Root().Get("inputRequests")
+	in.state, _ = doc.Root().Get("requestState")
+	if k := in.requests.Kind(); k != wire.Object && k != wire.Invalid && k != wire.Null {
+		return in, errors.New("the input that the server asks for cannot be read")
+	}
+	if k := in.state.Kind(); k != wire.String && k != wire.Invalid && k != wire.Null {
+		return in, errors.New("the state that the server gives cannot be read")
+	}
+	return in, nil
+}
+
+// supply gets what a server asks for. A client of the legacy era is asked on the
+// spot; one of the modern era gets the request as its answer, with our seal on
+// it, and comes back with what was asked: then the answer is done.
+// shared reports whether the server of an order is one that agents share.
+func (o *order) shared() bool { return o.line.tenant.agent == "" }
+
+func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (done bool, err error) {
+	in, err := readInputs(answer)
+	if err != nil {
+		return false, &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input that cannot be read", Err: err}
+	}
+	responses := []byte(`"inputResponses":{`)
+	open := 0
+	for key, value := range in.requests.Members() {
+		method, _ := value.Get("method")
+		name, _ := method.Str()
+		params, _ := value.Get("params")
+		if err := c.server.mayAsk(o.line, c.client, name, params); err != nil {
+			return false, c.refuseInput(err)
+		}
+		var got []byte
+		switch {
+		case c.modern && (name != askRoots || hasRoots(c.client) && !o.shared()):
+			open++
+			continue
+		case name == askRoots:
+			got = c.rootsFor(ctx, o.line)
+		default:
+			if got, err = c.askClient(ctx, name, params.Raw()); err != nil {
+				return false, err
+			}
+		}
+		if responses[len(responses)-1] != '{' {
+			responses = append(responses, ',')
+		}
+		responses = append(append(append(responses, key.Raw()...), ':'), got...)
+	}
+	responses = append(responses, '}')
+	if open > 0 {
+		return true, c.passInput(o, answer, in)
+	}
+	if in.state.Kind() == wire.String {
+		responses = append(append(responses, `,"requestState":`...), in.state.Raw()...)
+	}
+	if in.requests.Len() == 0 {
+		responses = bytesAfter(responses, `"inputResponses":{},`)
+	}
+	o.again = responses
+	return false, nil
+}
+
+// bytesAfter cuts a beginning off.
+func bytesAfter(b []byte, prefix string) []byte {
+	return []byte(strings.TrimPrefix(string(b), prefix))
+}
+
+func (c *call) refuseInput(err error) error {
+	return &refused{gate.Verdict{Decision: capability.Denial(capability.CapabilityAbsent, nil), Why: err.Error()}}
+}
+
+// askClient asks a client of the legacy era what a modern server wants to know.
+// There is no way to hand on a client's refusal, except that a question to a
+// person can be called off.
+func (c *call) askClient(ctx context.Context, method string, params []byte) ([]byte, error) {
+	if c.session == nil {
+		return nil, c.refuseInput(errors.New("the client cannot be asked during this request"))
+	}
+	got, err := answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(params)))
+	if err != nil && method == askElicitation && ctx.Err() == nil {
+		return []byte(`{"action":"cancel"}`), nil
+	}
+	if err != nil {
+		return nil, &upstream.Failed{Upstream: c.behind, Text: "asked for input that the client did not give", Err: err}
+	}
+	return got, nil
+}
+
+// passInput seals the state of a server into the answer of an agent, together
+// with the keys of what we answer ourselves when the agent comes back.
+func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
+	var own, filtered, others, shown []byte
+	for key, value := range in.requests.Members() {
+		method, _ := value.Get("method")
+		switch {
+		case !method.Equal(askRoots):
+			others = append(append(others, key.Raw()...), ',')
+		case !hasRoots(c.client) || o.shared():
+			own = append(append(own, key.Raw()...), ',')
+			continue
+		default:
+			filtered = append(append(filtered, key.Raw()...), ',')
+		}
+		if len(shown) > 0 {
+			shown = append(shown, ',')
+		}
+		shown = append(append(append(shown, key.Raw()...), ':'), value.Raw()...)
+	}
+	text := `{"own":[` + strings.TrimSuffix(string(own), ",") + `],"roots":[` + strings.TrimSuffix(string(filtered), ",") +
+		`],"asked":[` + strings.TrimSuffix(string(others), ",") + `]`
+	if in.state.Kind() == wire.String {
+		text += `,"state":` + string(in.state.Raw())
+	}
+	sealed, err := c.server.seal.close(c.bond("input"), []byte(text+"}"))
+	if err != nil {
+		return err
+	}
+	answer.Result = []byte(`{"resultType":"input_required","inputRequests":{` + string(c.scrubbed(shown)) + `},"requestState":"` + sealed + `"}`)
+	return nil
+}
+
+// bond is what the state of this call is bound to: the agent, what it called, and
+// the very arguments.
+func (c *call) bond(purpose string) bond {
+	return bond{purpose: purpose, agent: c.agent, about: c.method + " " + c.exposed, digest: sha256.Sum256(c.args.Raw())}
+}
+
+// resume reads the state that an agent brings back into an order, and refuses
+// one that it was not given for exactly this.
+func (c *call) resume(o *order) error {
+	state, hasState := c.params.Get("requestState")
+	given, hasInput := c.params.Get("inputResponses")
+	if !hasState {
+		o.again = unasked(o.line.up(), given)
+		return nil
+	}
+	text, ok := state.Str()
+	if !ok || hasInput && given.Kind() != wire.Object {
+		return errSeal
+	}
+	plain, err := c.server.seal.open(c.bond("input"), text)
+	if err != nil {
+		return err
+	}
+	var doc wire.Doc
+	if err := doc.Parse(plain, wire.Limits{}); err != nil {
+		return err
+	}
+	own, _ := doc.Root().Get("own")
+	responses := []byte(`"inputResponses":{`)
+	add := func(key, value []byte) {
+		if responses[len(responses)-1] != '{' {
+			responses = append(responses, ',')
+		}
+		responses = append(append(append(responses, key...), ':'), value...)
+	}
+	for key := range own.Elems() {
+		add(key.Raw(), c.rootsFor(c.ctx, o.line))
+	}
+	roots, _ := doc.Root().Get("roots")
+	asked, _ := doc.Root().Get("asked")
+	for key, value := range given.Members() {
+		switch {
+		case holds(roots, key):
+			add(key.Raw(), c.server.within(c.agent, value.Raw()))
+		case holds(asked, key):
+			add(key.Raw(), value.Raw())
+		}
+	}
+	o.again = append(responses, '}')
+	if v, ok := doc.Root().Get("state"); ok {
+		o.again = append(append(o.again, `,"requestState":`...), v.Raw()...)
+	}
+	return nil
+}
+
+// holds reports whether a list of texts holds one.
+func holds(list, key wire.Value) bool {
+	text, _ := key.Str()
+	for v := range list.Elems() {
+		if v.Equal(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// unasked is what goes up of answers to questions that were not put in this call.
+// A client may know beforehand what it will be asked. What directories it works
+// in is not for it to say.
+func unasked(u *Upstream, given wire.Value) []byte {
+	if !u.asksClient() || given.Kind() != wire.Object {
+		return nil
+	}
+	dst := []byte(`"inputResponses":{`)
+	for key, value := range given.Members() {
+		if _, has := value.Get("roots"); has || value.Kind() != wire.Object {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, key.Raw()...), ':'), value.Raw()...)
+	}
+	if dst[len(dst)-1] == '{' {
+		return nil
+	}
+	return append(dst, '}')
+}
