@@ -269,6 +269,9 @@ func (c *call) broken(name string, err error) reply {
 	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
 		text = "upstream " + strconv.Quote(name) + " " + f.Text
 	}
+	if n := (*upstream.NeedsLogin)(nil); errors.As(err, &n) {
+		text = n.Error()
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		text = "upstream " + strconv.Quote(name) + " did not answer in time"
 	}

@@ -71,6 +71,19 @@ func (k *Keeper) With(sources map[string]Source) (*Keeper, error) {
 	return &Keeper{sources: maps.Clone(sources), opts: k.opts, handed: k.handed}, nil
 }
 
+// Remember takes note of a value that came from elsewhere, so that it is scrubbed
+// like those that were expanded. One that is too short to be told from other text
+// is an error.
+func (k *Keeper) Remember(name, value string) error {
+	if len(value) < minValue {
+		return fmt.Errorf("the value of %q is shorter than %d bytes and cannot be taken out of a text", name, minValue)
+	}
+	if k.handed == nil {
+		return fmt.Errorf("the value of %q cannot be remembered", name)
+	}
+	return k.handed.remember(name, value)
+}
+
 // Names returns the names of the secrets, in order.
 func (k *Keeper) Names() []string { return slices.Sorted(maps.Keys(k.sources)) }
 

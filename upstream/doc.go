@@ -20,5 +20,9 @@
 // Linux. Servers cannot be started on Windows. A program without a slash in its
 // name is looked up in the gateway's PATH.
 //
+// A token is had by the authorization code flow alone: no client credentials, and
+// no step-up when a server wants more scopes. Machines that share a store must agree
+// on the time.
+//
 // A RoundTripper that is given must not change requests: their headers are shared.
 package upstream

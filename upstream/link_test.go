@@ -128,6 +128,7 @@ func TestLinkShares(t *testing.T) {
 
 func TestLinkRepeats(t *testing.T) {
 	lost := &upstream.Failed{Upstream: "files", Text: "forgot the session", Lost: true}
+	gone := &upstream.Failed{Upstream: "files", Text: "forgot the session", Lost: true, Unsent: true}
 	unsent := &upstream.Failed{Upstream: "files", Text: "is away", Unsent: true}
 	other := &upstream.Failed{Upstream: "files", Text: "gave no answer"}
 	for _, tt := range []struct {
@@ -137,10 +138,11 @@ func TestLinkRepeats(t *testing.T) {
 		want  error
 	}{
 		{"answers", nil, 1, nil},
-		{"lost", []error{lost}, 2, nil},
+		{"lost and unsent", []error{gone}, 2, nil},
+		{"lost, perhaps done", []error{lost}, 1, lost},
 		{"unsent", []error{unsent}, 2, nil},
 		{"unsent twice", []error{unsent, unsent}, 2, unsent},
-		{"lost, then no answer", []error{lost, other}, 2, other},
+		{"lost, then no answer", []error{gone, other}, 2, other},
 		{"no answer", []error{other}, 1, other},
 		{"another error", []error{context.Canceled}, 1, context.Canceled},
 	} {

@@ -69,6 +69,13 @@ func (g *gateway) adopt(w *world) error {
 		w.servers.slots = g.world.servers.slots
 	}
 	w.servers.log = g.log
+	if g.world != nil {
+		keep, err := keeper(w.cfg, g.world.servers.keeper)
+		if err != nil {
+			return err
+		}
+		w.servers.keeper = keep
+	}
 	p := *w.policy
 	p.Credentials = creds
 	g.server.Adopt(&p)

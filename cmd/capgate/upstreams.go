@@ -245,10 +245,15 @@ func (s *servers) openBuiltin(u *config.Upstream) func(context.Context, proxy.Pe
 }
 
 // keeper reads which secrets there are. Their values are read when they are used.
-func keeper(cfg *config.Config) (*secrets.Keeper, error) {
+//
+// One that takes the place of another knows the values that were handed out before.
+func keeper(cfg *config.Config, before *secrets.Keeper) (*secrets.Keeper, error) {
 	sources := make(map[string]secrets.Source, len(cfg.Secrets))
 	for name, from := range cfg.Secrets {
 		sources[name] = secrets.Source{Env: from.Env, File: from.File}
+	}
+	if before != nil {
+		return before.With(sources)
 	}
 	return secrets.New(sources, secrets.Options{Getenv: os.Getenv, ReadFile: os.ReadFile})
 }

@@ -64,7 +64,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
-	keep, err := keeper(cfg)
+	keep, err := keeper(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
