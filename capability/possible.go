@@ -199,7 +199,7 @@ func (v variant) answer() answer {
 func (v variant) alone() answer {
 	for i, need := range v.asked {
 		one := variant{puzzle: v.puzzle, group: groups(v.needs[i : i+1])[0], asked: []asked{need}, pins: v.pins}
-		if one.read(); !one.mixed && one.answer() == impossible {
+		if one = one.read(); !one.mixed && one.answer() == impossible {
 			return impossible
 		}
 	}

@@ -56,8 +56,7 @@ func (p *puzzle) variants(g group) iter.Seq[variant] {
 
 func (v variant) each(yield func(variant) bool) bool {
 	if len(v.asked) == len(v.needs) {
-		v.read()
-		return yield(v)
+		return yield(v.read())
 	}
 	for _, way := range v.needs[len(v.asked)].ways() {
 		next := v
@@ -121,7 +120,7 @@ func (n Possibility) ways() []way {
 }
 
 // read finds out how the blanks of a variant are read.
-func (v *variant) read() {
+func (v variant) read() variant {
 	v.forms, v.cwds = make([]form, len(v.blanks)), make([]string, len(v.blanks))
 	known := make([]bool, len(v.blanks))
 	for _, need := range v.asked {
@@ -136,6 +135,7 @@ func (v *variant) read() {
 			v.forms[i], v.cwds[i], known[i] = f, need.View.Cwd, true
 		}
 	}
+	return v
 }
 
 // apart reports whether no value can be read in both forms, the one being that of

@@ -248,7 +248,7 @@ func lawSet(t testing.TB, grants []string) *capability.Set {
 }
 
 // allowed decides one call as the gate does.
-func (c lawCase) allowed(args []byte) bool {
+func (c *lawCase) allowed(args []byte) bool {
 	doc, err := wire.Parse(args)
 	if err != nil || slices.ContainsFunc(c.tool.Verbs(), func(choice []capability.Verb) bool { return !slices.ContainsFunc(choice, c.chain.Holds) }) {
 		return false

@@ -178,7 +178,7 @@ func TestSessionsApart(t *testing.T) {
 	c.initialize(`{"elicitation":{}}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	in := c.open(t, ctx, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
+	in := c.open(ctx, t, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
 	<-asking
 	question := in.next()
 	if !strings.Contains(question, `"id":"capgate-1"`) {
@@ -201,7 +201,7 @@ func TestSessionsApart(t *testing.T) {
 	spy.session = c.session
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		before := len(w.events.of("refusal"))
-		if e := spy.open(t, ctx, method, ""); e.resp.StatusCode != 404 {
+		if e := spy.open(ctx, t, method, ""); e.resp.StatusCode != 404 {
 			t.Errorf("%s of another's session: %d", method, e.resp.StatusCode)
 		}
 		if n := len(w.events.of("refusal")) - before; n != 1 {
@@ -231,14 +231,14 @@ func TestOneStream(t *testing.T) {
 	c.initialize("{}")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	first := c.open(t, ctx, http.MethodGet, "")
+	first := c.open(ctx, t, http.MethodGet, "")
 	if first.resp.StatusCode != 200 {
 		t.Fatal(first.resp.StatusCode)
 	}
-	if e := c.open(t, ctx, http.MethodGet, ""); e.resp.StatusCode != 409 {
+	if e := c.open(ctx, t, http.MethodGet, ""); e.resp.StatusCode != 409 {
 		t.Errorf("a second stream: %d", e.resp.StatusCode)
 	}
-	if e := c.open(t, ctx, http.MethodDelete, ""); e.resp.StatusCode != 204 {
+	if e := c.open(ctx, t, http.MethodDelete, ""); e.resp.StatusCode != 204 {
 		t.Errorf("delete: %d", e.resp.StatusCode)
 	}
 	if data := first.next(); data != "" {
@@ -301,7 +301,7 @@ func TestManySessions(t *testing.T) {
 	}
 	drop := func(id string) {
 		c.session = id
-		e := c.open(t, t.Context(), http.MethodDelete, "")
+		e := c.open(t.Context(), t, http.MethodDelete, "")
 		if e.resp.StatusCode != 204 {
 			t.Fatal(e.resp.StatusCode)
 		}

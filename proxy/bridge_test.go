@@ -71,7 +71,7 @@ func (c *client) answered(t *testing.T, modern bool, able, args, answer string) 
 	c.initialize(able)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	in := c.open(t, ctx, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
+	in := c.open(ctx, t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
 	if strings.HasPrefix(in.resp.Header.Get("Content-Type"), "application/json") {
 		return take(t, in.resp)
 	}

@@ -29,6 +29,7 @@ type call struct {
 	credential string  // the id of the token that was shown, "" over stdio
 	mirrored   *mirror // the headers that repeat what the body says, of a modern request over HTTP
 	out        stream  // takes what goes to the agent before the answer
+	into       *[]byte // where a server's answer may be read into, once; nil: memory of its own
 
 	args    wire.Value // the arguments of a tool or prompt
 	exposed string     // the name that the agent called, or the URI

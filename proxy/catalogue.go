@@ -37,7 +37,8 @@ type tool struct {
 	exposed string
 	line    *line
 	name    string // the server's own
-	gate    *gate.Tool
+	up      *Upstream
+	gate    *gate.Tool      // what up says of it
 	raw     []byte          // the definition as the server wrote it
 	mirror  upstream.Mirror // the arguments that travel as headers
 	blocked capability.Code // why it is hidden from everyone, "" if it is not
@@ -280,11 +281,13 @@ func (a *assembly) finish() {
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
 	var w [listKinds]pager
+	visible := a.tenant.outlook(a.policy)
 	for _, t := range a.order {
-		if t.blocked == "" && g.Visible(agent, t.gate) {
+		if t.blocked == "" && visible.tool(t) {
 			w[toolList].add(renamed(t.raw, t.exposed))
 		}
 	}
+	a.tenant.remember(visible)
 	for _, p := range a.prompted {
 		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.line.up().promptOf(p.name)) {
 			w[promptList].add(renamed(p.raw, p.exposed))

@@ -19,8 +19,8 @@ func TestListChanged(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	session := c.open(t, ctx, http.MethodGet, "")
-	listener := c.open(t, ctx, http.MethodPost,
+	session := c.open(ctx, t, http.MethodGet, "")
+	listener := c.open(ctx, t, http.MethodPost,
 		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
 	if ack := listener.next(); !strings.Contains(ack, `"notifications":{"toolsListChanged":true}`) {
@@ -56,8 +56,8 @@ func TestRevokedStreamsEnd(t *testing.T) {
 	defer cancel()
 	c := w.client("scout")
 	c.initialize("{}")
-	session := c.open(t, ctx, http.MethodGet, "")
-	listener := c.open(t, ctx, http.MethodPost,
+	session := c.open(ctx, t, http.MethodGet, "")
+	listener := c.open(ctx, t, http.MethodPost,
 		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
 	listener.next()
@@ -97,7 +97,7 @@ func TestUpdatesObeyGrants(t *testing.T) {
 	for _, uri := range []string{"notes:///a", "notes:///c", "notes:///b"} {
 		sink.Notify("notifications/resources/updated", []byte(`{"uri":"`+uri+`"}`))
 	}
-	session := c.open(t, ctx, http.MethodGet, "")
+	session := c.open(ctx, t, http.MethodGet, "")
 	for got := session.next(); ; got = session.next() {
 		if strings.Contains(got, "list_changed") {
 			continue

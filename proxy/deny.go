@@ -140,18 +140,18 @@ func (c *call) ask(spec string) string {
 
 // text is what a model reads. Some clients show it nothing else.
 func (d denial) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Denied by capgate (%s): %s.", d.code, d.why)
-	if d.argument != "" {
-		fmt.Fprintf(&b, " Argument: %s.", d.argument)
+	text := make([]byte, 0, 512)
+	part := func(before, what, after string) {
+		if what != "" {
+			text = append(append(append(text, before...), what...), after...)
+		}
 	}
-	if d.hint != "" {
-		fmt.Fprintf(&b, " To proceed, %s.", d.hint)
-	}
-	if d.event != "" {
-		fmt.Fprintf(&b, " [event %s]", d.event)
-	}
-	return b.String()
+	part("Denied by capgate (", string(d.code), "): ")
+	text = append(append(text, d.why...), '.')
+	part(" Argument: ", d.argument, ".")
+	part(" To proceed, ", d.hint, ".")
+	part(" [event ", d.event, "]")
+	return string(text)
 }
 
 // body is the denial for programs.
@@ -184,8 +184,9 @@ const denialKey = `"capgate/denial":`
 
 // result is the denial of a tools/call: a result that says it is an error.
 func (d denial) result() []byte {
-	dst := append([]byte(nil), `{"content":[{"type":"text","text":`...)
-	dst = wire.AppendString(dst, d.text())
+	text := d.text()
+	dst := append(make([]byte, 0, 2*len(text)+512), `{"content":[{"type":"text","text":`...)
+	dst = wire.AppendString(dst, text)
 	dst = append(dst, `}],"isError":true,"_meta":{`+denialKey...)
 	return append(d.body(dst), "}}"...)
 }

@@ -115,7 +115,7 @@ func TestUpdatedOnce(t *testing.T) {
 	sink.Notify("notifications/message", []byte(`{"level":"info","data":"end"}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	in := c.open(t, ctx, http.MethodGet, "")
+	in := c.open(ctx, t, http.MethodGet, "")
 	updates := 0
 	for data := in.next(); data != "" && !strings.Contains(data, `"end"`); data = in.next() {
 		if strings.Contains(data, "resources/updated") {
@@ -212,7 +212,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	sink.Notify("notifications/tools/list_changed", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	in := c.open(t, ctx, http.MethodGet, "")
+	in := c.open(ctx, t, http.MethodGet, "")
 	kept := 0
 	for data := in.next(); strings.Contains(data, "notifications/message"); data = in.next() {
 		if kept += len(data); kept >= 64<<20 {

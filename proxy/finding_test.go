@@ -68,7 +68,7 @@ func TestReloadObeysTheNewMayAsk(t *testing.T) {
 	s := &scripted{}
 	s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
 		if _, err := sink.Ask(ctx, "roots/list", nil); err != nil {
-			return upstream.Answer{Result: []byte(`{"content":[],"asked":false}`)}, nil
+			return upstream.Answer{Result: []byte(`{"content":[],"asked":false}`)}, nil //nolint:nilerr // that it was refused is the answer
 		}
 		return upstream.Answer{Result: []byte(`{"content":[],"asked":true}`)}, nil
 	}
@@ -250,7 +250,7 @@ func TestListenIsRecorded(t *testing.T) {
 	c.modern("resources/list", "{}", "{}")
 	w.events.failWith(errors.New("the disk is full"))
 	ctx, cancel := context.WithCancel(t.Context())
-	listenOnce(t, ctx, c, `{"resourceSubscriptions":["notes:///a"]}`)
+	listenOnce(ctx, t, c, `{"resourceSubscriptions":["notes:///a"]}`)
 	cancel()
 	if n := len(s.calls()); n != 0 {
 		t.Errorf("%d subscriptions went up, and nothing could be recorded", n)
@@ -264,7 +264,7 @@ func TestListenAsksOnce(t *testing.T) {
 	c := w.client("scout")
 	uris := strings.TrimSuffix(strings.Repeat(`"notes:///a",`, 1000), ",")
 	ctx, cancel := context.WithCancel(t.Context())
-	listenOnce(t, ctx, c, `{"resourceSubscriptions":[`+uris+`]}`)
+	listenOnce(ctx, t, c, `{"resourceSubscriptions":[`+uris+`]}`)
 	cancel()
 	if n := len(s.calls()); n != 1 {
 		t.Errorf("one message of the agent made %d requests to the server", n)
@@ -272,11 +272,11 @@ func TestListenAsksOnce(t *testing.T) {
 }
 
 // listenOnce opens a subscriptions/listen and returns its first event.
-func listenOnce(t *testing.T, ctx context.Context, c *client, filter string) string {
+func listenOnce(ctx context.Context, t *testing.T, c *client, filter string) string {
 	t.Helper()
 	body := `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":` + filter +
 		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	in := c.open(t, ctx, http.MethodPost, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	in := c.open(ctx, t, http.MethodPost, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
 	return in.next()
 }
 
@@ -288,7 +288,7 @@ type events struct {
 }
 
 // open begins a request whose answer is a stream. It ends with the context.
-func (c *client) open(t *testing.T, ctx context.Context, method, body string, headers ...string) *events {
+func (c *client) open(ctx context.Context, t *testing.T, method, body string, headers ...string) *events {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, c.w.http.URL+"/mcp", strings.NewReader(body))
 	if err != nil {

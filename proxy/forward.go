@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"capgate/capability"
@@ -24,14 +25,15 @@ type order struct {
 
 // request writes an order in the words of the server.
 func (c *call) request(o *order, info upstream.Info, token string) upstream.Request {
-	dst := make([]byte, 0, len(c.params.Raw())+512)
-	dst = append(dst, '{')
+	r := upstream.Request{Method: o.method, Token: token}
+	dst, giveBack := c.server.paper(upstream.HeadRoom + len(c.params.Raw()) + metaRoom)
+	dst = append(dst[:upstream.HeadRoom], '{')
 	dst = o.body(dst)
 	if len(o.again) > 0 {
 		dst = append(append(dst, ','), o.again...)
 	}
 	mark := len(dst)
-	if mark > 1 {
+	if mark > upstream.HeadRoom+1 {
 		dst = append(dst, ',')
 	}
 	before := len(dst)
@@ -40,11 +42,37 @@ func (c *call) request(o *order, info upstream.Info, token string) upstream.Requ
 		dst = dst[:mark]
 	}
 	dst = append(dst, '}')
-	r := upstream.Request{Method: o.method, Params: dst, Token: token}
+	r.Params, r.Around = dst[upstream.HeadRoom:], dst
+	if giveBack != nil {
+		r.Sent = func() { giveBack(dst) }
+	}
 	if info.Modern {
 		r.Name, r.Header = o.name, o.header
 	}
 	return r
+}
+
+const (
+	metaRoom   = 512      // bytes of what is written besides the params of an agent
+	largePaper = 32 << 10 // from which length memory for params is worth keeping
+)
+
+// paper returns memory to write the params of a request in, and what takes it back
+// when nothing reads it any more; nil where that is not worth it.
+func (s *Server) paper(size int) ([]byte, func([]byte)) {
+	if size < largePaper {
+		return make([]byte, size), nil
+	}
+	kept, ok := s.papers.Get().(*[]byte)
+	if !ok {
+		kept = new([]byte)
+	}
+	return slices.Grow((*kept)[:0], size)[:size], func(used []byte) {
+		if cap(used) <= pooledBody {
+			*kept = used
+			s.papers.Put(kept)
+		}
+	}
 }
 
 // appendMeta writes what a server may know besides the arguments: how to report
@@ -348,11 +376,15 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, v.Raw()
 	}
+	into := c.into
+	c.into = nil // what a server asks for is used while the next answer comes
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
 		o.line.loudness(ctx, conn, c.logLevel())
-		return conn.Call(ctx, c.request(o, conn.Info(), token), sink)
+		r := c.request(o, conn.Info(), token)
+		r.Into = into
+		return conn.Call(ctx, r, sink)
 	})
 }
 

@@ -339,7 +339,7 @@ func take(t *testing.T, resp *http.Response) said {
 // initialize begins a session.
 func (c *client) initialize(capabilities string) said {
 	c.w.t.Helper()
-	resp := c.post( //nolint:bodyclose // take closes it
+	resp := c.post(
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"test","version":"1"}}}`)
 	c.session = resp.Header.Get("Mcp-Session-Id")
 	a := take(c.w.t, resp)

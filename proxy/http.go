@@ -23,7 +23,8 @@ const (
 	writeTime  = 30 * time.Second // for an agent to take what is sent to it
 	heartbeat  = 25 * time.Second // between signs of life on an idle stream
 	slowest    = 64 << 10         // bytes a second that an agent must take of a large answer
-	pooledBody = 256 << 10        // larger ones are not kept for the next request
+	pooledBody = 4 << 20          // larger ones are not kept for the next request
+	wholeBody  = 256 << 10        // a larger answer is not put together before it is written
 )
 
 // ServeHTTP answers one request of an agent.
@@ -126,6 +127,7 @@ type visit struct {
 	tenant     *tenant
 	agent      string
 	credential string
+	letter     *letter
 }
 
 // recognise finds out whose token the request shows. Nothing else says who an
@@ -159,10 +161,12 @@ func (v *visit) admit(agent, credential string) bool {
 	return true
 }
 
-// letter is the body of a request and the index over it, to be used again.
+// letter is the body of a request, the index over it and memory for what a server
+// answers, to be used again.
 type letter struct {
-	body []byte
-	doc  wire.Doc
+	body   []byte
+	doc    wire.Doc
+	answer []byte
 }
 
 // letters keeps them. The pool is made once and holds no state that is seen.
@@ -175,15 +179,14 @@ func (s *Server) letter() *letter {
 
 func (s *Server) putBack(l *letter) {
 	l.doc.Reset()
-	if cap(l.body) <= pooledBody {
+	if cap(l.body) <= pooledBody && cap(l.answer) <= pooledBody {
 		s.letters.Put(l)
 	}
 }
 
 // post answers a POST: one message.
 func (v *visit) post() {
-	if kind, params, err := mime.ParseMediaType(v.r.Header.Get("Content-Type")); err != nil || kind != "application/json" ||
-		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+	if !isJSON(v.r.Header.Get("Content-Type")) {
 		v.refuse(http.StatusUnsupportedMediaType, nil, codeRequest, "the body must be application/json")
 		return
 	}
@@ -192,7 +195,8 @@ func (v *visit) post() {
 		return
 	}
 	l := v.server.letter()
-	defer v.server.putBack(l)
+	defer v.server.putBack(l) // what is in it was answered and written then
+	v.letter = l
 	if !v.read(l) {
 		return
 	}
@@ -201,7 +205,7 @@ func (v *visit) post() {
 		return
 	}
 	m, err := readMessage(&l.doc)
-	if bad := (*malformed)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*malformed](err); ok {
 		v.refuse(http.StatusBadRequest, bad.id, bad.code, bad.Error())
 		return
 	}
@@ -224,6 +228,15 @@ func (v *visit) still() bool {
 	}
 	v.policy = now
 	return true
+}
+
+// isJSON reports whether a media type is that of JSON in UTF-8.
+func isJSON(kind string) bool {
+	if kind == "application/json" {
+		return true
+	}
+	name, params, err := mime.ParseMediaType(kind)
+	return err == nil && name == "application/json" && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
 }
 
 // accepts reports whether a client takes an answer of a media type. One that says
@@ -321,7 +334,7 @@ func (v *visit) write(id []byte, r reply) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	if len(r.result) < pooledBody {
+	if len(r.result) < wholeBody {
 		body := r.append(make([]byte, 0, r.size()), id)
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 		give(v.w, len(body))

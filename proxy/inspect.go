@@ -39,7 +39,8 @@ func (s *Server) inspect(l *line, items []item) []*tool {
 	for i, it := range items {
 		x := it.exam
 		t := &tool{line: l, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
-		t.exposed, t.gate = exposedName(l.up(), t.name), l.up().Tool(t.name)
+		t.up = l.up()
+		t.exposed, t.gate = exposedName(t.up, t.name), t.up.Tool(t.name)
 		if why := validName(t.exposed); why != "" {
 			t.blocked, t.why = capability.ToolRejected, why
 		}

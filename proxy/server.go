@@ -90,7 +90,8 @@ type Server struct {
 	seal    *sealer
 	pins    *pinboard
 	methods map[string]handler
-	letters sync.Pool
+	letters sync.Pool // of *letter
+	papers  sync.Pool // of *[]byte, for the params of requests to servers
 	policy  atomic.Pointer[Policy]
 	name    string // of this process, in the references of calls
 	ids     atomic.Uint64

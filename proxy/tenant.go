@@ -24,6 +24,7 @@ type tenant struct {
 	sessions map[string]*session
 	streams  map[*listener]struct{} // of the modern era
 	current  *catalogue
+	foreseen *outlook        // of the catalogue that was made last
 	shown    fingerprint     // what was announced last
 	building *construction   // the catalogue that is being made
 	looking  bool            // somebody looks for changes

@@ -341,7 +341,7 @@ func (x *exchange) cancelled(r Request, err error) {
 	}
 	params := strconv.AppendInt([]byte(`{"requestId":`), x.id, 10)
 	params = append(params, `,"reason":"the client no longer waits for it"}`...)
-	body := appendNote(nil, "notifications/cancelled", params)
+	body := appendNote("notifications/cancelled", params)
 	go func() {
 		ctx, cancel := context.WithTimeout(x.life, cancelTime)
 		defer cancel()

@@ -105,11 +105,12 @@ func greet(ctx context.Context, g greeter, c Client, server string) (Info, error
 }
 
 // greetLegacy greets a server that must not be asked for its era.
-func greetLegacy(ctx context.Context, g greeter, c Client, server string) (Info, error) {
+func greetLegacy(ctx context.Context, g greeter, c Client, server string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, greetTime, errSlow)
 	defer cancel()
 	h := handshake{greeter: g, client: c.orDefault(), server: server}
-	return h.initialize(ctx, cmp.Or(c.Protocol, legacy))
+	_, err := h.initialize(ctx, cmp.Or(c.Protocol, legacy))
+	return err
 }
 
 // verdict is what a server's answer to server/discover means.

@@ -154,7 +154,7 @@ func (c *web) Notify(ctx context.Context, method string, params []byte) error {
 	go func() {
 		bound, cancel := context.WithTimeout(carried{c.life, ctx}, replyTime)
 		defer cancel()
-		sent <- c.deliver(bound, method, appendNote(nil, method, params))
+		sent <- c.deliver(bound, method, appendNote(method, params))
 	}()
 	select {
 	case err := <-sent:

@@ -63,7 +63,7 @@ func dialFeed(ctx context.Context, t *target, o Options) (Conn, error) {
 	stop()
 	if err == nil {
 		go f.run(ev)
-		_, err = greetLegacy(ctx, f, o.Client, t.name)
+		err = greetLegacy(ctx, f, o.Client, t.name)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -205,7 +205,7 @@ func (f *feed) last(w *waiter, posted <-chan error) (Answer, error) {
 func (f *feed) gaveUp(r Request, id int64) {
 	if r.Method != "initialize" { // which must not be cancelled
 		params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
-		go f.tell(appendNote(nil, "notifications/cancelled", append(params, '}')))
+		go f.tell(appendNote("notifications/cancelled", append(params, '}')))
 	}
 }
 
@@ -219,7 +219,7 @@ func (f *feed) tell(body []byte) {
 // Notify sends a notification.
 func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
 	select {
-	case err := <-f.post(ctx, appendNote(nil, method, params)):
+	case err := <-f.post(ctx, appendNote(method, params)):
 		return err
 	case <-ctx.Done():
 		return f.unreached(ctx, ctx.Err())

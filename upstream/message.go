@@ -158,8 +158,8 @@ func appendRequest(dst []byte, id int64, method string, params []byte) []byte {
 }
 
 // appendNote writes a notification.
-func appendNote(dst []byte, method string, params []byte) []byte {
-	return appendParams(append(dst, noteHead...), method, params)
+func appendNote(method string, params []byte) []byte {
+	return appendParams([]byte(noteHead), method, params)
 }
 
 func appendParams(dst []byte, method string, params []byte) []byte {

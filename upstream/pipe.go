@@ -87,7 +87,7 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 		if conn, err = launch(ctx, p, o); err != nil {
 			return nil, err
 		}
-		if _, err = greetLegacy(ctx, conn, o.Client, p.Name); err == nil {
+		if err = greetLegacy(ctx, conn, o.Client, p.Name); err == nil {
 			return conn, nil
 		}
 	}
@@ -365,7 +365,7 @@ func (p *pipe) remove(c *call) {
 // cancel tells the server that nobody waits for an answer any more.
 func (p *pipe) cancel(id int64) {
 	params := fmt.Appendf(nil, `{"requestId":%d}`, id)
-	if err := p.post(appendNote(nil, "notifications/cancelled", params)); err != nil {
+	if err := p.post(appendNote("notifications/cancelled", params)); err != nil {
 		p.said.odd("no sign of reading that a request is cancelled", nil)
 	}
 }
@@ -375,7 +375,7 @@ func (p *pipe) Notify(ctx context.Context, method string, params []byte) error {
 	if ctx.Err() != nil {
 		return p.failed("was sent nothing", true, context.Cause(ctx))
 	}
-	if err := p.post(appendNote(nil, method, params)); err != nil {
+	if err := p.post(appendNote(method, params)); err != nil {
 		return p.failed("was not sent the notification", errors.Is(err, errEnded), err)
 	}
 	return nil
