@@ -61,6 +61,11 @@ func unable(client wire.Value, what string, params wire.Value) string {
 	if !ok || able.Kind() != wire.Object {
 		return "the client cannot answer requests for " + what
 	}
+	for _, name := range [...]string{"mode", "url", "tools"} {
+		if _, plain := params.Get(name); !plain && hasFolded(params, name) {
+			return "the server asked in a way that is not known"
+		}
+	}
 	if what == "sampling" {
 		if _, tools := params.Get("tools"); tools && !has(able, "tools") {
 			return "the client cannot sample with tools"

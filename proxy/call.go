@@ -193,6 +193,10 @@ func (s *Server) record(e *guardrail.Event) string {
 
 // allow records that a call goes up, and says so only if that could be recorded.
 func (c *call) allow(v gate.Verdict) (reply, bool) {
+	if c.server.policy.Load() != c.policy {
+		// What was looked up may be of the policy that came, what was decided of the one that went.
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed during the call"}), false
+	}
 	e := c.event("decision")
 	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())
 	if _, err := c.server.events.Record(e); err != nil {

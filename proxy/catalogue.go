@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"capgate/capability"
@@ -227,6 +228,9 @@ func (a *assembly) addTools(l *line, items []item) {
 		if a.silent != "" && l.up().Prefix == "" && t.blocked == "" {
 			t.blocked, t.why = capability.NotAvailable, "the tools of upstream "+a.silent+" are not known, and it may have one of this name"
 		}
+		if owner := a.owner(l, t.gate.Name); owner != "" && t.blocked == "" {
+			t.blocked, t.why = capability.NameCollision, "the name is one among capabilities of upstream "+owner
+		}
 		key := foldName(t.exposed)
 		if other, taken := a.folded[key]; taken {
 			for _, x := range []*tool{t, other} {
@@ -239,11 +243,25 @@ func (a *assembly) addTools(l *line, items []item) {
 	}
 }
 
+// owner names the upstream whose tools are called like one of a server without a
+// prefix, among capabilities: what is granted of the one must not reach the other.
+func (a *assembly) owner(l *line, called string) string {
+	if l.up().Prefix != "" {
+		return ""
+	}
+	for _, u := range a.policy.Upstreams {
+		if u.Prefix != "" && strings.HasPrefix(called, u.Prefix+".") {
+			return u.Name
+		}
+	}
+	return ""
+}
+
 // addPrompts enters the prompts of one server.
 func (a *assembly) addPrompts(l *line, items []item) {
 	for _, it := range items {
 		p := &prompt{line: l, name: it.text("name"), raw: it.raw}
-		if p.exposed = exposedName(l.up(), p.name); p.name == "" || validName(p.exposed) != "" {
+		if p.exposed = exposedName(l.up(), p.name); p.name == "" || validName(p.exposed) != "" || a.owner(l, l.up().called(p.name)) != "" {
 			continue
 		}
 		if _, taken := a.prompts[p.exposed]; taken {
@@ -281,25 +299,25 @@ func (a *assembly) finish() {
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
 	var w [listKinds]pager
-	visible := a.tenant.outlook(a.policy)
+	visible, clean := a.tenant.outlook(a.policy), a.tenant.server.isClean
 	for _, t := range a.order {
-		if t.blocked == "" && visible.tool(t) {
+		if t.blocked == "" && clean(t.raw) && visible.tool(t) {
 			w[toolList].add(renamed(t.raw, t.exposed))
 		}
 	}
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.line.up().promptOf(p.name)) {
+		if a.prompts[p.exposed] != nil && clean(p.raw) && g.PromptVisible(agent, p.line.up().promptOf(p.name)) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
+		if a.shared[r.uri] != nil && clean(r.raw) && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
 			w[resourceList].add(r.raw)
 		}
 	}
 	for _, r := range a.templates {
-		if g.Template(agent, r.line.up().resources(), r.uri) {
+		if clean(r.raw) && g.Template(agent, r.line.up().resources(), r.uri) {
 			w[templateList].add(r.raw)
 		}
 	}

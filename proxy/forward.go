@@ -212,6 +212,12 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 	return clean, doc.Parse(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
 }
 
+// isClean reports whether nothing secret is in what a server wrote.
+func (s *Server) isClean(b []byte) bool {
+	clean, ok := s.clean(b)
+	return ok && bytes.Equal(clean, b)
+}
+
 // translated is an error of a server in the era of the agent: some codes mean
 // something else there, or nothing.
 func (c *call) translated(o *order, raw []byte) reply {

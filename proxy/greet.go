@@ -196,6 +196,9 @@ func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
 	}
 }
 
+// maxAbilities is how much a client may say that it can do, which is kept.
+const maxAbilities = 64 << 10
+
 // open begins a session of the agent.
 func (t *tenant) open(c *call, version string) (*session, error) {
 	s := t.server
@@ -207,8 +210,9 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	able, _ := c.params.Get("capabilities") // nothing else of it is asked for again
 	client := new(wire.Doc)
-	if err := client.Parse(append([]byte(nil), c.params.Raw()...), wire.Limits{}); err != nil {
+	if err := client.Parse(append(append([]byte(`{"capabilities":`), able.Raw()...), '}'), wire.Limits{Bytes: maxAbilities}); err != nil {
 		return nil, err
 	}
 	one := newSession(id, name[:8], version, client, s.now())

@@ -197,7 +197,13 @@ func (v *visit) post() {
 	l := v.server.letter()
 	defer v.server.putBack(l) // what is in it was answered and written then
 	v.letter = l
-	if !v.read(l) {
+	if !v.tenant.enter() { // a body that is taken in costs as much as a request
+		v.refuse(http.StatusTooManyRequests, nil, codeRequest, "too many requests at once")
+		return
+	}
+	whole := v.read(l)
+	v.tenant.leave()
+	if !whole {
 		return
 	}
 	if err := l.doc.Parse(l.body, wire.Limits{Bytes: v.server.limits.Body}); err != nil {

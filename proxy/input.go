@@ -141,7 +141,7 @@ func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 	if err != nil {
 		return err
 	}
-	answer.Result = []byte(`{"resultType":"input_required","inputRequests":{` + string(c.scrubbed(shown)) + `},"requestState":"` + sealed + `"}`)
+	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed([]byte("{"+string(shown)+"}"))) + `,"requestState":"` + sealed + `"}`)
 	return nil
 }
 
@@ -200,6 +200,17 @@ func (c *call) resume(o *order) error {
 	return nil
 }
 
+// hasFolded reports whether an object has a member that some reader takes for the
+// one of the name.
+func hasFolded(object wire.Value, name string) bool {
+	for key := range object.Members() {
+		if text, _ := key.Str(); strings.EqualFold(text, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // holds reports whether a list of texts holds one.
 func holds(list, key wire.Value) bool {
 	text, _ := key.Str()
@@ -220,7 +231,7 @@ func unasked(u *Upstream, given wire.Value) []byte {
 	}
 	dst := []byte(`"inputResponses":{`)
 	for key, value := range given.Members() {
-		if _, has := value.Get("roots"); has || value.Kind() != wire.Object {
+		if value.Kind() != wire.Object || hasFolded(value, "roots") {
 			continue
 		}
 		if dst[len(dst)-1] != '{' {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -108,10 +109,24 @@ func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 	return c.await(p, o)
 }
 
+// outlive gives the call memory of its own for what the server's goroutines read
+// of it: they may do so when the request, and its document, are over.
+func (c *call) outlive() {
+	for _, v := range [...]*wire.Value{&c.client, &c.meta} {
+		own := new(wire.Doc)
+		if raw := v.Raw(); raw != nil && own.Parse(bytes.Clone(raw), wire.Limits{Bytes: len(raw) + 1}) == nil {
+			*v = own.Root()
+		} else {
+			*v = wire.Value{}
+		}
+	}
+}
+
 // startParked sends the order up. The call at the server outlives the request of
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
+	c.outlive()
 	p := &parked{cancel: cancel, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
@@ -254,6 +269,7 @@ func (c *call) unpark(sink *errand) (*parked, error) {
 		return nil, errSeal
 	}
 	p.limit.Stop()
+	c.outlive() // before the server is heard again: the sink reads what is kept
 	given, _ := c.params.Get("inputResponses")
 	p.mu.Lock()
 	defer p.mu.Unlock()

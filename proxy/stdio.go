@@ -70,6 +70,7 @@ func (p *pipe) drain() {
 	case <-time.After(lastTime):
 	case <-p.ctx.Done():
 	}
+	p.written()
 }
 
 // readLine reads to the end of a line. Of one that is too long, it reads all and
@@ -114,30 +115,80 @@ type pipe struct {
 	mu      sync.Mutex
 	out     io.Writer
 	failed  error
+	lines   [][]byte // that are to be written
+	unread  int      // bytes of them
+	writing bool
+	idle    chan struct{} // closed when there is nothing more to write
 	session *session
 	flights map[string]context.CancelFunc // of requests of the modern era
 }
 
-// send writes one message as a line.
-func (p *pipe) send(message []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.put(message)
-}
+// maxUnread is how much an agent may leave unread before it is given up.
+const maxUnread = 64 << 20 // bytes
 
-// put is send with the lock held.
-func (p *pipe) put(message []byte) error {
-	if p.failed != nil {
-		return p.failed
-	}
+var errUnread = errors.New("the agent does not read what it is sent")
+
+// send queues one message as a line. It does not wait for the agent to read it: a
+// server's connection may be read by the same goroutine.
+func (p *pipe) send(message []byte) error {
 	line := append(slices.Grow([]byte(nil), len(message)+1), message...)
 	for i, c := range line {
 		if c == '\n' || c == '\r' {
 			line[i] = ' '
 		}
 	}
-	_, p.failed = p.out.Write(append(line, '\n'))
-	return p.failed
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == nil && p.unread > 0 && p.unread+len(line) > maxUnread {
+		p.failed = errUnread
+	}
+	if p.failed != nil {
+		return p.failed
+	}
+	p.lines, p.unread = append(p.lines, append(line, '\n')), p.unread+len(line)+1
+	if !p.writing {
+		p.writing = true
+		p.idle = make(chan struct{})
+		go p.write()
+	}
+	return nil
+}
+
+// write writes what is queued, until nothing is.
+func (p *pipe) write() {
+	for {
+		p.mu.Lock()
+		if len(p.lines) == 0 || p.failed != nil {
+			p.writing = false
+			close(p.idle)
+			p.mu.Unlock()
+			return
+		}
+		line := p.lines[0]
+		p.lines = p.lines[1:]
+		p.mu.Unlock()
+		_, err := p.out.Write(line)
+		p.mu.Lock()
+		if p.unread -= len(line); err != nil {
+			p.failed = err
+		}
+		p.mu.Unlock()
+	}
+}
+
+// written waits until everything that was queued is written, for a while.
+func (p *pipe) written() {
+	p.mu.Lock()
+	idle, writing := p.idle, p.writing
+	p.mu.Unlock()
+	if !writing {
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(lastTime):
+	case <-p.ctx.Done():
+	}
 }
 
 func (p *pipe) broken() error {

@@ -41,8 +41,15 @@ func (c *call) subscribe() reply {
 	}
 	c.outcome(0, "")
 	s.mu.Lock()
-	s.watched[c.exposed] = o.line
+	_, twice := s.watched[c.exposed]
+	late := s.over || twice
+	if !late {
+		s.watched[c.exposed] = o.line
+	}
 	s.mu.Unlock()
+	if late { // the session ended meanwhile, or asked twice at once
+		o.line.unwatch(c.exposed)
+	}
 	return reply{result: []byte("{}")}
 }
 
@@ -62,8 +69,12 @@ func (c *call) unsubscribe() reply {
 	return reply{result: []byte("{}")}
 }
 
-// maxFollowed is how many resources one connection is asked to tell of.
-const maxFollowed = 1 << 16
+// How many resources one connection is asked to tell of: one of an agent's own, and
+// one that agents share.
+const (
+	maxFollowed       = 1024
+	maxFollowedShared = 1 << 16
+)
 
 // following is a resource that a server is asked to tell of.
 type following struct {
@@ -82,7 +93,7 @@ func (l *line) watch(ctx context.Context, uri string) error {
 	l.mu.Lock()
 	f := l.followed[uri]
 	switch {
-	case f == nil && len(l.followed) >= maxFollowed:
+	case f == nil && len(l.followed) >= l.mayFollow():
 		l.mu.Unlock()
 		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
 	case f == nil:
@@ -101,6 +112,13 @@ func (l *line) watch(ctx context.Context, uri string) error {
 		return err
 	}
 	return nil
+}
+
+func (l *line) mayFollow() int {
+	if l.tenant.agent == "" {
+		return maxFollowedShared
+	}
+	return maxFollowed
 }
 
 // unwatch ends what one watcher has begun. A server that nobody wants to hear of a

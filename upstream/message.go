@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"capgate/wire"
 )
@@ -67,6 +68,9 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	case m.id.Kind() == wire.Invalid:
 		return m, errNotMessage
 	case result.Kind() == wire.Object:
+		if disguised(result) {
+			return m, errNotMessage
+		}
 		m.answer.Result = result.Raw()
 		if v, ok := result.Get("resultType"); ok {
 			if m.answer.Type, _ = v.Str(); m.answer.Type == "" {
@@ -80,6 +84,20 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	}
 	m.kind = answered
 	return m, nil
+}
+
+// disguised reports whether a result has what makes it more than one, for a reader
+// that ignores case.
+func disguised(result wire.Value) bool {
+	for key := range result.Members() {
+		text, _ := key.Str()
+		for _, name := range [...]string{"resultType", "inputRequests", "requestState"} {
+			if text != name && strings.EqualFold(text, name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // call reads what makes a message a request or a notification.

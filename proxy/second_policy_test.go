@@ -1,0 +1,157 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// H: a call is decided by the grants of one policy and the mapping of another.
+func TestAtkTwoPolicies(t *testing.T) {
+	var armed atomic.Int64
+	held, goOn := make(chan struct{}), make(chan struct{})
+	clock := func() time.Time {
+		if armed.Load() > 0 && armed.Add(-1) == 0 {
+			close(held)
+			<-goOn
+		}
+		return time.Now()
+	}
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}}
+	m, err := mapping.Builtin("filesystem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped := &proxy.Upstream{Name: "files", Prefix: "files", Mapping: m, Open: s.open}
+	bare := &proxy.Upstream{Name: "files", Prefix: "files", Open: s.open}
+	// what is granted in the first policy is only the tool's name, and the tool needs fs.read
+	w := gateway(t, proxy.Options{Clock: clock}, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"files.*\"] }\n---\n"}, mapped)
+	call := func() said {
+		c := w.client("scout")
+		return c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"/etc/shadow"}}`, `{}`)
+	}
+	if d := denialOf(t, call()); d.Code == "" {
+		t.Fatal("the first policy allows it")
+	}
+	// the call is held up between taking its policy and looking for the tool
+	done := make(chan said)
+	armed.Store(2) // recognise looks at the clock first, then begin
+	go func() { done <- call() }()
+	<-held
+	// the second policy has no mapping, and grants nothing of the tool
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/scout.md", []byte("---\nclass: agent\ncapabilities:\n  - fs.read: { in: "+w.root+" }\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roster, err := agents.Load(agents.Options{}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Adopt(&proxy.Policy{Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: []*proxy.Upstream{bare}, Hash: "second"})
+	if d := denialOf(t, call()); d.Code == "" {
+		t.Fatal("the second policy allows it")
+	}
+	w.client("scout").modern("tools/list", `{}`, `{}`) // makes the catalogue of the second policy
+	close(goOn)
+	if a := <-done; denialOf(t, a).Code == "" || len(s.calls()) > 0 {
+		t.Errorf("neither policy allows it, and it went up: %s", a.Raw)
+	}
+}
+
+type stalled struct {
+	left  int
+	now   *atomic.Int64
+	until chan struct{}
+	once  sync.Once
+}
+
+func (b *stalled) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.once.Do(func() { b.now.Add(1) })
+		<-b.until
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), b.left)
+	for i := range p[:n] {
+		p[i] = ' '
+	}
+	b.left -= n
+	return n, nil
+}
+func (b *stalled) Close() error { return nil }
+
+// M: bodies are taken in from as many requests as come.
+func TestAtkBodiesOfTooManyRequests(t *testing.T) {
+	w := gateway(t, proxy.Options{Limits: proxy.Limits{Flights: 2}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	var reading atomic.Int64
+	until := make(chan struct{})
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", &stalled{left: 1 << 20, now: &reading, until: until})
+			r.ContentLength = -1
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+w.tokens["scout"])
+			w.server.ServeHTTP(httptest.NewRecorder(), r)
+		})
+	}
+	time.Sleep(500 * time.Millisecond)
+	if n := reading.Load(); n > 2 {
+		t.Errorf("%d bodies are held, of at most 2 requests", n)
+	}
+	close(until)
+	all.Wait()
+}
+
+// A without the race detector: does it crash?
+func TestAtkParkedCrash(t *testing.T) {
+	if os.Getenv("CRASH") == "" {
+		t.Skip()
+	}
+	s := &scripted{}
+	s.lists = map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		if r.Method != "tools/call" {
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}
+		form := []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
+		go func() { _, _ = sink.Ask(ctx, "elicitation/create", form) }()
+		for ctx.Err() == nil {
+			for range 8000 {
+				sink.Notify("notifications/message", []byte(`{"level":"debug","data":"x"}`))
+			}
+			break
+		}
+		return upstream.Answer{Result: []byte(`{}`)}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := gateway(t, proxy.Options{Limits: proxy.Limits{Calls: 1 << 30}}, map[string]string{"scout": reader}, up)
+	end := time.Now().Add(40 * time.Second)
+	pad := `,"arguments":{"path":"` + w.root + `/docs/a"},"_meta2":[` + strings.TrimSuffix(strings.Repeat(`{"a":1},`, 200), ",") + `]`
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				c := w.client("scout")
+				a := c.modern("tools/call", `{"name":"files__read_text_file"`+pad+`}`, `{"elicitation":{}}`)
+				_ = a
+			}
+		})
+	}
+	all.Wait()
+}
