@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"capgate/agents"
@@ -14,6 +15,10 @@ import (
 type Gate struct {
 	Roster *agents.Roster
 	Fence  capability.Fence // the gateway's own files, never reached through a grant
+
+	// Within is what nothing may be wider than: the gate that was in force when what
+	// is written now was found to allow too much. Nil is no such limit.
+	Within *Gate
 }
 
 // fenced says why a requirement or a grant ends at the fence.
@@ -128,12 +133,27 @@ func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Li
 	}
 	line, err := g.Roster.Lineage(agent)
 	switch {
-	case err == nil:
+	case err == nil && g.Within == nil:
 		return line, nil
+	case err == nil:
+		before, denied := g.Within.lineage(agent, needs)
+		if denied != nil {
+			return line, denied
+		}
+		return both(line, before), nil
 	case errors.Is(err, agents.ErrUnknown):
 		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no such agent"}
 	}
 	return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
+}
+
+// both is what two lineages allow together: each link and ceiling of the two must.
+func both(a, b agents.Lineage) agents.Lineage {
+	return agents.Lineage{
+		Chain:    slices.Concat(a.Chain, b.Chain),
+		Ceilings: slices.Concat(a.Ceilings, b.Ceilings),
+		Approve:  slices.Concat(a.Approve, b.Approve),
+	}
 }
 
 // approver returns the entry of approve:, in the record of the agent or of one

@@ -99,7 +99,9 @@ func (d *draft) appendEvent(e *Event) error {
 	d.text("link", e.Link)
 	d.name("policy", e.Policy)
 	d.name("argument", e.Argument)
-	d.text("text", d.scrubbed(e.Text))
+	if d.mac == nil || e.Kind != "decision" { // the words of a decision quote its targets
+		d.text("text", d.scrubbed(e.Text))
+	}
 	d.names(e.Names)
 	d.number("latency_ns", int64(e.Latency))
 	d.number("bytes", int64(e.Bytes))

@@ -36,6 +36,7 @@ type call struct {
 	target  string     // the same among capabilities
 	behind  string     // the upstream
 	ref     string     // ties the events of the call
+	stale   bool       // the policy was changed before the call went up
 	start   time.Time
 }
 
@@ -115,8 +116,20 @@ func (c *call) answer() reply {
 	if counted(c.method) && !c.tenant.mayCall(c.start) {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many calls in a minute"})
 	}
-	return h(c)
+	for range maxTurns {
+		if r := h(c); !c.stale || c.method == "subscriptions/listen" {
+			return r
+		}
+		c.stale, c.policy = false, c.server.policy.Load()
+		if c.credential != "" && !c.policy.holds(c.credential, c.agent, c.server.now()) {
+			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()})
+		}
+	}
+	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed again and again during the call"})
 }
+
+// maxTurns is how often a call is decided anew because the policy has changed.
+const maxTurns = 4
 
 // counted reports whether a method counts against what an agent may call in a
 // minute: all that a server could be contacted for.
@@ -194,8 +207,10 @@ func (s *Server) record(e *guardrail.Event) string {
 // allow records that a call goes up, and says so only if that could be recorded.
 func (c *call) allow(v gate.Verdict) (reply, bool) {
 	if c.server.policy.Load() != c.policy {
-		// What was looked up may be of the policy that came, what was decided of the one that went.
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed during the call"}), false
+		// What was looked up may be of the policy that came, what was decided of the one
+		// that went: it is decided anew.
+		c.stale = true
+		return reply{}, false
 	}
 	e := c.event("decision")
 	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())

@@ -16,6 +16,7 @@ import (
 type denial struct {
 	code     capability.Code
 	need     string // what is missing: a verb and what it would touch
+	verb     string // the verb of it: all that the log on standard error says
 	tool     string // the exposed name
 	argument string
 	held     []string // what the agent holds for the verb
@@ -34,7 +35,7 @@ func (c *call) deny(v gate.Verdict) reply {
 	d.event = c.server.record(e)
 	c.server.log.LogAttrs(
 		c.ctx, slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
-		slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("need", d.need),
+		slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb),
 		slog.String("why", v.Why),
 	)
 	if c.method == "tools/call" {
@@ -48,7 +49,8 @@ func (c *call) deny(v gate.Verdict) reply {
 func (c *call) denial(v gate.Verdict) denial {
 	d := denial{code: v.Decision.Code, tool: c.exposed, argument: v.Argument}
 	need := v.Decision.Need()
-	if need != nil {
+	if d.verb = string(v.Verb); need != nil {
+		d.verb = string(need.Verb())
 		d.need, d.held = need.String(), quote(v.Decision.Held())
 	}
 	switch {

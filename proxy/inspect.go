@@ -34,27 +34,39 @@ func examine(it item) *exam {
 // blocked where a definition is not one that may be shown.
 func (s *Server) inspect(l *line, items []item) []*tool {
 	tools := make([]*tool, len(items))
-	var seen []sighting
-	var pinned []*tool
+	var cases [Off + 1]docket
+	u := l.up()
 	for i, it := range items {
 		x := it.exam
-		t := &tool{line: l, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
-		t.up = l.up()
-		t.exposed, t.gate = exposedName(t.up, t.name), t.up.Tool(t.name)
+		t := &tool{line: l, up: u, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
+		t.exposed, t.gate = exposedName(u, t.name), u.Tool(t.name)
 		if why := validName(t.exposed); why != "" {
 			t.blocked, t.why = capability.ToolRejected, why
 		}
 		if tools[i] = t; t.blocked != capability.ToolRejected {
-			seen = append(seen, sighting{tool: t.name, definition: it.doc.Root(), digest: x.digest, suspicion: t.why})
-			pinned = append(pinned, t)
+			d := &cases[min(u.pins(t.name), Off)]
+			d.seen = append(d.seen, sighting{tool: t.name, definition: it.doc.Root(), digest: x.digest, suspicion: t.why})
+			d.tools = append(d.tools, t)
 		}
 	}
-	rulings, err := s.pins.judge(l.up().Name, l.up().Pins, seen, s.now())
-	if err != nil {
-		s.log.Error("tools are hidden because of their pins", "error", err)
-	}
-	for i, r := range rulings {
-		pinned[i].blocked, pinned[i].why = r.code, r.why
+	for mode := range cases {
+		d := &cases[mode]
+		if len(d.seen) == 0 {
+			continue
+		}
+		rulings, err := s.pins.judge(u.Name, Pins(mode), d.seen, s.now())
+		if err != nil {
+			s.log.Error("tools are hidden because of their pins", "error", err)
+		}
+		for i, r := range rulings {
+			d.tools[i].blocked, d.tools[i].why = r.code, r.why
+		}
 	}
 	return tools
+}
+
+// docket is the tools of a list that one mode of pins judges.
+type docket struct {
+	seen  []sighting
+	tools []*tool
 }

@@ -71,6 +71,7 @@ type Upstream struct {
 	Mapping  *mapping.Mapping // nil: no tool of it is mapped
 	View     capability.View  // how it reads paths
 	Pins     Pins             // what to do about definitions that are new or changed
+	PinsOf   map[string]Pins  // the same for single tools
 	MayAsk   []string         // what it may ask of the agent's client: roots, elicitation, sampling
 	Shared   bool             // agents share one connection
 	Timeout  time.Duration    // of one call
@@ -103,6 +104,14 @@ type Peer struct {
 
 	// Decide asks again for what a server in this process is about to touch.
 	Decide func(*capability.Requirement) error
+}
+
+// pins returns what to do about the definition of one tool.
+func (u *Upstream) pins(tool string) Pins {
+	if mode, ok := u.PinsOf[tool]; ok {
+		return mode
+	}
+	return u.Pins
 }
 
 // mayAsk reports whether the server may ask the agent's client for something.

@@ -142,7 +142,7 @@ func TestAtkInitializeIsKept(t *testing.T) {
 		c := w.client("scout")
 		_ = take(t, c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+pad+`","version":"1"}}}`))
 	}
-	if grown := heap() - before; grown > 32<<20 {
+	if grown := int64(heap()) - int64(before); grown > 32<<20 {
 		t.Errorf("16 idle sessions hold %d MiB", grown>>20)
 	}
 }

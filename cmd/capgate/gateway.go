@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"capgate/agents"
 	"capgate/capability"
 	"capgate/config"
+	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/proxy"
 	"capgate/store"
@@ -99,25 +100,52 @@ func (g *gateway) close() error {
 
 const tokenLook = 300 * time.Millisecond // between looks at whether tokens were issued or revoked
 
-// watch keeps the policy in step with the configuration, the records and the
-// tokens, until the context ends.
-func (g *gateway) watch(ctx context.Context, file string, view capability.View) error {
-	live, err := config.Open(file, view, acceptable(view), g.log)
-	if err != nil {
-		return err
+// source is where a gateway's configuration comes from: a file that is watched, or
+// what the command line says once and for all.
+type source struct {
+	live  *config.Live // nil: fixed
+	fixed *config.Config
+	view  capability.View
+}
+
+func (s source) current() *config.Config {
+	if s.live == nil {
+		return s.fixed
 	}
-	go func() { _ = live.Watch(ctx) }() // it ends with the context, and that is no news
+	return s.live.Current()
+}
+
+// changed is closed when there is another configuration; never for a fixed one.
+func (s source) changed() <-chan struct{} {
+	if s.live == nil {
+		return nil
+	}
+	return s.live.Changed()
+}
+
+// watched opens the configuration that a gateway keeps in step with.
+func (g *gateway) watched(w *world) (source, error) {
+	live, err := config.Open(w.cfg.File, w.view, acceptable(w.view), g.log)
+	return source{live: live, view: w.view}, err
+}
+
+// watch keeps the policy in step with the configuration, the records, the mappings
+// and the tokens, until the context ends.
+func (g *gateway) watch(ctx context.Context, from source) error {
+	if from.live != nil {
+		go func() { _ = from.live.Watch(ctx) }() // it ends with the context, and that is no news
+	}
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
-	cfg := live.Current()
+	cfg := from.current()
 	var records *agents.Registry
 	stop := func() {}
 	defer func() { stop() }()
 	for {
-		if now := live.Current(); records == nil || now != cfg {
+		if now := from.current(); records == nil || now != cfg {
 			cfg = now
 			stop()
-			next, end, err := g.follow(ctx, cfg, view)
+			next, end, err := g.follow(ctx, cfg, from.view)
 			if err != nil && records == nil {
 				return err
 			}
@@ -127,8 +155,8 @@ func (g *gateway) watch(ctx context.Context, file string, view capability.View) 
 				records = next
 			}
 		}
-		configured, recorded := live.Changed(), records.Changed()
-		g.refresh(cfg, records, view)
+		configured, recorded, mapped := from.changed(), records.Changed(), stamp(cfg.Mappings)
+		g.refresh(cfg, records, from.view)
 		for again := false; !again; {
 			select {
 			case <-ctx.Done():
@@ -140,10 +168,25 @@ func (g *gateway) watch(ctx context.Context, file string, view capability.View) 
 			case <-look.C:
 				g.server.Recheck()
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-				again = changed || err != nil
+				again = changed || err != nil || stamp(cfg.Mappings) != mapped
 			}
 		}
 	}
+}
+
+// stamp says which state the files of some folders are in.
+func stamp(dirs []string) string {
+	var b strings.Builder
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		fmt.Fprintln(&b, dir, err)
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil {
+				fmt.Fprintln(&b, e.Name(), info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return b.String()
 }
 
 // follow watches the folders of records that a configuration names.
@@ -157,31 +200,60 @@ func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capabilit
 	return records, stop, nil
 }
 
-// refresh puts in force what is written now. A test that finds more allowed than
-// it should be keeps it from taking effect; one that finds less allowed does not:
-// who takes authority away must be obeyed even by mistake.
+// refresh puts in force what is written now. Where it allows more than a test says,
+// or cannot be put together, it only narrows: what was allowed before and is allowed
+// now. Who takes authority away is obeyed, whatever else is wrong.
 func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, view capability.View) {
 	w, err := newWorld(cfg, records.Current(), view)
-	if err != nil {
-		g.log.Error("what is written now cannot be put in force; the last policy stays", "error", err)
+	if err == nil {
+		err = wider(w, g.log)
+	}
+	if err == nil {
+		err = g.adopt(w)
+	}
+	if err == nil {
 		return
 	}
-	for _, o := range w.check().Tests {
-		if o.Pass {
-			continue
-		}
-		g.log.Error("a policy test fails", "test", o.Test, "agent", o.Agent, "want", o.Want, "got", o.Got)
-		if o.Got == capability.Allow.String() {
-			g.log.Error("what is written now allows more than its tests do; the last policy stays")
-			return
-		}
-	}
-	if err := g.adopt(w); err != nil {
+	g.log.Error("what is written now is not put in force, except for what it takes away", "error", err)
+	if err := g.narrow(records.Current()); err != nil {
 		g.log.Error("the tokens cannot be read; the last policy stays", "error", err)
 	}
 }
 
-// acceptable refuses a configuration whose own tests are red.
+// wider returns the policy test that finds more allowed than it says, if one does,
+// and logs every other that fails.
+func wider(w *world, log *slog.Logger) error {
+	for _, o := range w.check().Tests {
+		if o.Pass {
+			continue
+		}
+		if o.Got == capability.Allow.String() {
+			return &config.Error{
+				Pos: o.Pos, Text: fmt.Sprintf("the policy test %s of %s wants %s and gets %s", o.Test, o.Agent, o.Want, o.Got),
+				Hint: "capgate check runs them all",
+			}
+		}
+		log.Warn("a policy test fails", "test", o.Test, "agent", o.Agent, "want", o.Want, "got", o.Got)
+	}
+	return nil
+}
+
+// narrow puts records in force within the last policy.
+func (g *gateway) narrow(roster *agents.Roster) error {
+	creds, version, err := credentials(g.store)
+	if err != nil {
+		return err
+	}
+	p := *g.world.policy
+	p.Credentials, p.Hash = creds, p.Hash+"-narrowed"
+	p.Gate = &gate.Gate{Roster: roster, Fence: g.world.gate.Fence, Within: g.world.gate}
+	g.server.Adopt(&p)
+	g.tokens = version
+	g.notice("the policy " + p.Hash + " is in force")
+	return nil
+}
+
+// acceptable refuses a configuration that allows more than its own tests say.
 func acceptable(view capability.View) func(*config.Config) error {
 	return func(cfg *config.Config) error {
 		roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
@@ -192,12 +264,7 @@ func acceptable(view capability.View) func(*config.Config) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(w.check().Tests, func(o outcome) bool { return !o.Pass })
-		if i < 0 {
-			return nil
-		}
-		o := w.check().Tests[i]
-		return &config.Error{Pos: o.Pos, Text: fmt.Sprintf("the policy test %s of %s wants %s and gets %s", o.Test, o.Agent, o.Want, o.Got), Hint: "capgate check runs them all"}
+		return wider(w, slog.New(slog.DiscardHandler))
 	}
 }
 

@@ -73,18 +73,28 @@ func loopbackOnly(w *world, listen string) error {
 func (a *app) runServer(ctx context.Context, w *world) error {
 	tune()
 	log := a.logger()
+	if err := wider(w, log); err != nil {
+		return broken(err, "")
+	}
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
+	}
+	from, err := g.watched(w)
+	if err != nil {
+		return errors.Join(broken(err, ""), g.close())
 	}
 	l, err := listen(ctx, w)
 	if err != nil {
 		return errors.Join(broken(err, "another process may use the address"), g.close())
 	}
 	a.greet(g, l)
-	watching, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- g.watch(watching, w.cfg.File, w.view) }()
+	go func() {
+		defer stop() // a gateway that no longer sees what is revoked must not go on
+		done <- g.watch(ctx, from)
+	}()
 	err = serveHTTP(ctx, l, g.server, log)
 	stop()
 	return errors.Join(err, <-done, g.close())

@@ -41,13 +41,23 @@ func (a *app) stdio() *cobra.Command {
 // runStdio serves one agent until its input ends.
 func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	tune()
+	if err := wider(w, hush()); err != nil {
+		return broken(err, "")
+	}
 	g, err := openGateway(ctx, w, hush())
 	if err != nil {
 		return broken(err, "")
 	}
+	from, err := g.watched(w)
+	if err != nil {
+		return errors.Join(broken(err, ""), g.close())
+	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- g.watch(ctx, w.cfg.File, w.view) }()
+	go func() {
+		defer stop() // a gateway that no longer sees what is revoked must not go on
+		done <- g.watch(ctx, from)
+	}()
 	served := make(chan error, 1)
 	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
 	select {

@@ -50,7 +50,7 @@ func (s *servers) upstreams() ([]*proxy.Upstream, error) {
 func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	p := &proxy.Upstream{
 		Name: u.Name, Prefix: u.Prefix, Pins: pins(u.Pins), MayAsk: u.MayAsk, Shared: u.Shared, Timeout: u.Call,
-		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{},
+		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{}, PinsOf: map[string]proxy.Pins{},
 	}
 	var err error
 	if p.Mapping, err = s.mapping(u); err != nil {
@@ -60,6 +60,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		return nil, err
 	}
 	for name, t := range u.Tools {
+		p.PinsOf[name] = pins(t.Pins)
 		if t.Declared {
 			p.Narrower[name] = s.compile(t.Declares)
 		}
@@ -69,7 +70,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		return nil, fmt.Errorf("%s: what single tools of a builtin declare is not in this version; write declares: of the upstream", u.Pos)
 	case u.Builtin != "":
 		p.View = capability.View{Cwd: u.Root.Dir, FS: hostfs.FS{}}
-		p.Pins, p.Unmediated = proxy.Off, true // they come with this program, and ask again at every use
+		p.Pins, p.PinsOf, p.Unmediated = proxy.Off, nil, true // they come with this program, and ask again at every use
 		p.Open = s.openBuiltin(u)
 	case u.Command != nil:
 		p.View = capability.View{Cwd: s.cwd(u), Home: s.view.Home, FS: hostfs.FS{}}

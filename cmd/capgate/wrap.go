@@ -88,21 +88,27 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	return a.wrapHTTP(ctx, w, ag.ID, o.listen, found)
 }
 
-// wrapStdio serves over standard input and output. Nothing is reloaded: what
-// holds was said when it was started.
+// wrapStdio serves over standard input and output, and keeps in step with the records.
 func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 	tune()
 	g, err := openGateway(ctx, w, hush())
 	if err != nil {
 		return broken(err, "")
 	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer stop() // as for serve
+		done <- g.watch(ctx, source{fixed: w.cfg, view: w.view})
+	}()
 	served := make(chan error, 1)
 	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done(): // what is read meanwhile is not answered
 	}
-	return errors.Join(err, g.close())
+	stop()
+	return errors.Join(err, <-done, g.close())
 }
 
 // wrapHTTP serves over HTTP. Without a configuration nobody could have issued a
@@ -129,7 +135,18 @@ func (a *app) wrapHTTP(ctx context.Context, w *world, agent, address string, fou
 		g.server.Adopt(&p)
 		a.ui.note("the token of %s, until this ends: %s", agent, token)
 	}
-	return errors.Join(serveHTTP(ctx, l, g.server, log), g.close())
+	if !found {
+		return errors.Join(serveHTTP(ctx, l, g.server, log), g.close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer stop() // as for serve
+		done <- g.watch(ctx, source{fixed: w.cfg, view: w.view})
+	}()
+	err = serveHTTP(ctx, l, g.server, log)
+	stop()
+	return errors.Join(err, <-done, g.close())
 }
 
 // wrapWorld writes the configuration that the command line means, so that it is
@@ -143,7 +160,9 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if err != nil && a.settings.Config != "" {
 		return nil, false, broken(err, "")
 	}
-	found = err == nil && len(o.grants) == 0
+	if found = err == nil; found && len(o.grants) > 0 {
+		return nil, false, usage(fmt.Errorf("--grant is for where there is no configuration, and there is %s", file), "capgate agents grant changes the record of an agent")
+	}
 	var text bytes.Buffer
 	if found {
 		err = underConfig(&text, file, view)
@@ -177,7 +196,19 @@ func underConfig(text *bytes.Buffer, file string, view capability.View) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	fmt.Fprintf(text, "agents: %s\nstate: %s\nguardrail: { log: %s }\n", quotedList(cfg.Agents), quoted(cfg.State), quoted(cfg.Guardrail.Log))
+	g := cfg.Guardrail
+	onError, targets := "deny", "clear"
+	if g.Continue {
+		onError = "continue"
+	}
+	if g.HMAC {
+		targets = "hmac"
+	}
+	fmt.Fprintf(text, "agents: %s\nstate: %s\n", quotedList(cfg.Agents), quoted(cfg.State))
+	fmt.Fprintf(text, "guardrail: { log: %s, on_error: %s, targets: %s, fsync: %s }\n", quoted(g.Log), onError, targets, g.Fsync)
+	if len(cfg.Mappings) > 0 {
+		fmt.Fprintf(text, "mappings: %s\n", quotedList(cfg.Mappings))
+	}
 	if !cfg.Sandbox.IsZero() {
 		fmt.Fprintf(text, "sandbox: %s\n", quoted(cfg.Sandbox.Dir))
 	}
