@@ -61,10 +61,8 @@ func unable(client wire.Value, what string, params wire.Value) string {
 	if !ok || able.Kind() != wire.Object {
 		return "the client cannot answer requests for " + what
 	}
-	for _, name := range [...]string{"mode", "url", "tools"} {
-		if _, plain := params.Get(name); !plain && hasFolded(params, name) {
-			return "the server asked in a way that is not known"
-		}
+	if disguised(params) {
+		return "the server asked in a way that is not known"
 	}
 	if what == "sampling" {
 		if _, tools := params.Get("tools"); tools && !has(able, "tools") {
@@ -89,6 +87,17 @@ func unable(client wire.Value, what string, params wire.Value) string {
 		}
 	}
 	return ""
+}
+
+// disguised reports whether a question says something that only a reader who
+// ignores case would see.
+func disguised(params wire.Value) bool {
+	for _, name := range [...]string{"mode", "url", "tools"} {
+		if _, plain := params.Get(name); !plain && hasFolded(params, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether a client has an ability.

@@ -289,6 +289,21 @@ func (a *assembly) addResources(l *line, items, templates []item) {
 	}
 }
 
+// finishResources writes down which resources and templates are shown.
+func (a *assembly) finishResources(w *[listKinds]pager) {
+	g, agent, clean := a.policy.Gate, a.tenant.agent, a.tenant.server.isClean
+	for _, r := range a.resources {
+		if a.shared[r.uri] != nil && clean(r.raw) && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
+			w[resourceList].add(r.raw)
+		}
+	}
+	for _, r := range a.templates {
+		if clean(r.raw) && g.Template(agent, r.line.up().resources(), r.uri) {
+			w[templateList].add(r.raw)
+		}
+	}
+}
+
 // finish writes down what is shown, in an order that does not depend on anything
 // but the names.
 func (a *assembly) finish() {
@@ -311,16 +326,7 @@ func (a *assembly) finish() {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}
-	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && clean(r.raw) && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
-			w[resourceList].add(r.raw)
-		}
-	}
-	for _, r := range a.templates {
-		if clean(r.raw) && g.Template(agent, r.line.up().resources(), r.uri) {
-			w[templateList].add(r.raw)
-		}
-	}
+	a.finishResources(&w)
 	for k := range w {
 		a.pages[k] = w[k].pages()
 	}
