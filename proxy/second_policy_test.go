@@ -1,12 +1,10 @@
 package proxy_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	"capgate/gate"
 	"capgate/mapping"
 	"capgate/proxy"
-	"capgate/upstream"
 )
 
 // H: a call is decided by the grants of one policy and the mapping of another.
@@ -114,44 +111,5 @@ func TestAtkBodiesOfTooManyRequests(t *testing.T) {
 		t.Errorf("%d bodies are held, of at most 2 requests", n)
 	}
 	close(until)
-	all.Wait()
-}
-
-// A without the race detector: does it crash?
-func TestAtkParkedCrash(t *testing.T) {
-	if os.Getenv("CRASH") == "" {
-		t.Skip()
-	}
-	s := &scripted{}
-	s.lists = map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}
-	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-		if r.Method != "tools/call" {
-			return upstream.Answer{Result: []byte(`{}`)}, nil
-		}
-		form := []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
-		go func() { _, _ = sink.Ask(ctx, "elicitation/create", form) }()
-		for ctx.Err() == nil {
-			for range 8000 {
-				sink.Notify("notifications/message", []byte(`{"level":"debug","data":"x"}`))
-			}
-			break
-		}
-		return upstream.Answer{Result: []byte(`{}`)}, nil
-	}
-	up := files(t, s)
-	up.MayAsk = []string{"elicitation"}
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Calls: 1 << 30}}, map[string]string{"scout": reader}, up)
-	end := time.Now().Add(40 * time.Second)
-	pad := `,"arguments":{"path":"` + w.root + `/docs/a"},"_meta2":[` + strings.TrimSuffix(strings.Repeat(`{"a":1},`, 200), ",") + `]`
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for time.Now().Before(end) {
-				c := w.client("scout")
-				a := c.modern("tools/call", `{"name":"files__read_text_file"`+pad+`}`, `{"elicitation":{}}`)
-				_ = a
-			}
-		})
-	}
 	all.Wait()
 }
