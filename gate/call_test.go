@@ -89,3 +89,30 @@ func TestCall(t *testing.T) {
 		})
 	}
 }
+
+// TestWithin: records that are put in force within an older gate take away, and
+// give nothing.
+func TestWithin(t *testing.T) {
+	record := func(paths, approve string) map[string]string {
+		return map[string]string{"reader.md": "---\nclass: agent\n" + approve + "capabilities:\n  - fs.read: { in: /w, paths: [" + paths + "] }\n---\n"}
+	}
+	before := gateOf(t, record("docs, notes", ""))
+	now := gateOf(t, record("docs, secret", ""))
+	now.Within = before
+	for path, code := range map[string]capability.Code{
+		"docs/a":   "",                        // in both
+		"notes/a":  capability.ScopeViolation, // taken away
+		"secret/a": capability.ScopeViolation, // given, while something is wrong
+	} {
+		if v := now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"`+path+`"}`)); v.Decision.Code != code {
+			t.Errorf("%s: %q, want %q", path, v.Decision.Code, code)
+		}
+	}
+	if now.Within = gateOf(t, record("docs", "approve: [\"fs.read\"]\n")); now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"docs/a"}`)).Approve == "" {
+		t.Error("an approval was forgotten")
+	}
+	now.Within = gateOf(t, map[string]string{})
+	if v := now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"docs/a"}`)); v.Decision.Allowed() {
+		t.Error("an agent that was not there before may do something")
+	}
+}
