@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -246,7 +247,7 @@ func (s *Server) reference() string {
 // secret makes a text that nobody guesses.
 func (s *Server) secret() (string, error) {
 	var b [18]byte
-	if _, err := s.random.Read(b[:]); err != nil {
+	if _, err := io.ReadFull(s.random, b[:]); err != nil {
 		return "", err
 	}
 	return base64.RawURLEncoding.EncodeToString(b[:]), nil

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,6 +28,7 @@ type catalogue struct {
 
 // source is one server in a catalogue, and the state of its lists that went in.
 type source struct {
+	up       *Upstream
 	line     *line
 	versions [listKinds]uint64 // 0: the list was not to be had
 }
@@ -49,6 +49,7 @@ type tool struct {
 // prompt is one prompt of a server.
 type prompt struct {
 	exposed string
+	up      *Upstream
 	line    *line
 	name    string
 	raw     []byte
@@ -57,6 +58,7 @@ type prompt struct {
 // resource is one resource, or template of resources, of a server.
 type resource struct {
 	uri  string
+	up   *Upstream
 	line *line
 	raw  []byte
 }
@@ -133,9 +135,14 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		t.building = nil
 		t.mu.Unlock()
 		close(b.done)
-		return b.cat, b.err
+		if !errors.Is(b.err, errStale) {
+			return b.cat, b.err
+		}
 	}
 }
+
+// errStale says that another policy has come into force meanwhile.
+var errStale = errors.New("the policy has changed")
 
 // construction is a catalogue that is being made, for those who wait for it.
 type construction struct {
@@ -159,7 +166,7 @@ func (t *tenant) known() *catalogue {
 // build fetches what is not known and makes a catalogue of it.
 func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	c := &catalogue{policy: p, tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}}
-	ups := t.upstreams()
+	ups := p.byName()
 	c.sources = make([]source, len(ups))
 	lists := make([][listKinds][]item, len(ups))
 	for i, u := range ups {
@@ -167,7 +174,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.sources[i].line = l
+		c.sources[i].up, c.sources[i].line = u, l
 	}
 	var fetching sync.WaitGroup
 	for i := range ups {
@@ -181,9 +188,10 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	}
 	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists)}
 	for i := range lists {
-		a.addTools(c.sources[i].line, lists[i][toolList])
-		a.addPrompts(c.sources[i].line, lists[i][promptList])
-		a.addResources(c.sources[i].line, lists[i][resourceList], lists[i][templateList])
+		s := &c.sources[i]
+		a.addTools(s, lists[i][toolList])
+		a.addPrompts(s, lists[i][promptList])
+		a.addResources(s, lists[i][resourceList], lists[i][templateList])
 	}
 	a.finish()
 	return c, nil
@@ -219,16 +227,19 @@ func silent(ups []*Upstream, lists [][listKinds][]item) string {
 }
 
 // addTools enters the tools of one server.
-func (a *assembly) addTools(l *line, items []item) {
+func (a *assembly) addTools(from *source, items []item) {
 	if a.folded == nil {
 		a.folded = map[string]*tool{}
 	}
-	for _, t := range a.tenant.server.inspect(l, items) {
+	for _, t := range a.tenant.server.inspect(from, items) {
 		a.order = append(a.order, t)
-		if a.silent != "" && l.up().Prefix == "" && t.blocked == "" {
+		if t.blocked == "" && !a.tenant.server.isClean(t.raw) {
+			t.blocked, t.why = capability.ToolRejected, "a secret of the gateway's stands in its definition"
+		}
+		if a.silent != "" && from.up.Prefix == "" && t.blocked == "" {
 			t.blocked, t.why = capability.NotAvailable, "the tools of upstream "+a.silent+" are not known, and it may have one of this name"
 		}
-		if owner := a.owner(l, t.gate.Name); owner != "" && t.blocked == "" {
+		if owner := a.owner(from.up, t.gate.Name); owner != "" && t.blocked == "" {
 			t.blocked, t.why = capability.NameCollision, "the name is one among capabilities of upstream "+owner
 		}
 		key := foldName(t.exposed)
@@ -245,8 +256,8 @@ func (a *assembly) addTools(l *line, items []item) {
 
 // owner names the upstream whose tools are called like one of a server without a
 // prefix, among capabilities: what is granted of the one must not reach the other.
-func (a *assembly) owner(l *line, called string) string {
-	if l.up().Prefix != "" {
+func (a *assembly) owner(up *Upstream, called string) string {
+	if up.Prefix != "" {
 		return ""
 	}
 	for _, u := range a.policy.Upstreams {
@@ -258,13 +269,13 @@ func (a *assembly) owner(l *line, called string) string {
 }
 
 // addPrompts enters the prompts of one server.
-func (a *assembly) addPrompts(l *line, items []item) {
+func (a *assembly) addPrompts(from *source, items []item) {
 	for _, it := range items {
-		p := &prompt{line: l, name: it.text("name"), raw: it.raw}
-		if p.exposed = exposedName(l.up(), p.name); p.name == "" || validName(p.exposed) != "" || a.owner(l, l.up().called(p.name)) != "" {
+		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw}
+		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
-		if _, taken := a.prompts[p.exposed]; taken {
+		if _, taken := a.prompts[p.exposed]; taken || !a.tenant.server.isClean(p.raw) {
 			a.prompts[p.exposed] = nil // nobody has it
 			continue
 		}
@@ -274,10 +285,11 @@ func (a *assembly) addPrompts(l *line, items []item) {
 }
 
 // addResources enters the resources and templates of one server.
-func (a *assembly) addResources(l *line, items, templates []item) {
+func (a *assembly) addResources(from *source, items, templates []item) {
+	clean := a.tenant.server.isClean
 	for _, it := range items {
-		r := &resource{uri: it.text("uri"), line: l, raw: it.raw}
-		if _, taken := a.shared[r.uri]; taken || r.uri == "" {
+		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw}
+		if _, taken := a.shared[r.uri]; taken || r.uri == "" || !clean(r.raw) {
 			a.shared[r.uri] = nil // nobody has it
 			continue
 		}
@@ -285,20 +297,22 @@ func (a *assembly) addResources(l *line, items, templates []item) {
 		a.resources = append(a.resources, r)
 	}
 	for _, it := range templates {
-		a.templates = append(a.templates, &resource{uri: it.text("uriTemplate"), line: l, raw: it.raw})
+		if r := (&resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw}); clean(r.raw) {
+			a.templates = append(a.templates, r)
+		}
 	}
 }
 
 // finishResources writes down which resources and templates are shown.
 func (a *assembly) finishResources(w *[listKinds]pager) {
-	g, agent, clean := a.policy.Gate, a.tenant.agent, a.tenant.server.isClean
+	g, agent := a.policy.Gate, a.tenant.agent
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && clean(r.raw) && g.Resource(agent, r.line.up().resources(), r.uri).Decision.Allowed() {
+		if a.shared[r.uri] != nil && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() {
 			w[resourceList].add(r.raw)
 		}
 	}
 	for _, r := range a.templates {
-		if clean(r.raw) && g.Template(agent, r.line.up().resources(), r.uri) {
+		if g.Template(agent, r.up.resources(), r.uri) {
 			w[templateList].add(r.raw)
 		}
 	}
@@ -308,21 +322,21 @@ func (a *assembly) finishResources(w *[listKinds]pager) {
 // but the names.
 func (a *assembly) finish() {
 	g, agent := a.policy.Gate, a.tenant.agent
-	slices.SortStableFunc(a.order, func(x, y *tool) int { return cmp.Compare(x.exposed, y.exposed) })
-	slices.SortStableFunc(a.prompted, func(x, y *prompt) int { return cmp.Compare(x.exposed, y.exposed) })
-	byURI := func(x, y *resource) int { return cmp.Compare(x.uri, y.uri) }
+	slices.SortStableFunc(a.order, func(x, y *tool) int { return strings.Compare(x.exposed, y.exposed) })
+	slices.SortStableFunc(a.prompted, func(x, y *prompt) int { return strings.Compare(x.exposed, y.exposed) })
+	byURI := func(x, y *resource) int { return strings.Compare(x.uri, y.uri) }
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
 	var w [listKinds]pager
-	visible, clean := a.tenant.outlook(a.policy), a.tenant.server.isClean
+	visible := a.tenant.outlook(a.policy)
 	for _, t := range a.order {
-		if t.blocked == "" && clean(t.raw) && visible.tool(t) {
+		if t.blocked == "" && visible.tool(t) {
 			w[toolList].add(renamed(t.raw, t.exposed))
 		}
 	}
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && clean(p.raw) && g.PromptVisible(agent, p.line.up().promptOf(p.name)) {
+		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.up.promptOf(p.name)) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}

@@ -76,7 +76,7 @@ func (c *call) ping() reply { return reply{result: []byte("{}")} }
 func (c *call) abilities() []byte {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
-	ups := c.tenant.upstreams()
+	ups := c.policy.byName()
 	can := make([]map[string]bool, len(ups))
 	var asking sync.WaitGroup
 	for i, u := range ups {
@@ -217,7 +217,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 	}
 	one := newSession(id, name[:8], version, client, s.now())
 	one.credential, one.tenant = c.credential, t
-	if slices.ContainsFunc(t.upstreams(), (*Upstream).asksClient) {
+	if slices.ContainsFunc(c.policy.Upstreams, (*Upstream).asksClient) {
 		one.tenant = newTenant(s, t.agent)
 		one.tenant.outer, one.tenant.only = t, one
 	}

@@ -273,14 +273,11 @@ func (v *visit) read(l *letter) bool {
 		return false
 	}
 	rc := http.NewResponseController(v.w)
-	deadline := v.r.ContentLength < 0 || v.r.ContentLength > 2048 // what is shorter came with the headers, or soon does
-	if deadline || v.r.ContentLength != 0 {
-		if err := rc.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			v.refuse(http.StatusInternalServerError, nil, codeInternal, "the connection cannot be used")
-			return false
-		}
+	err := rc.SetReadDeadline(time.Now().Add(bodyTime))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		v.refuse(http.StatusInternalServerError, nil, codeInternal, "the connection cannot be used")
+		return false
 	}
-	var err error
 	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
 	switch {
 	case errors.Is(err, errLong):
@@ -290,7 +287,8 @@ func (v *visit) read(l *letter) bool {
 		v.refuse(http.StatusBadRequest, nil, codeParse, "the message broke off")
 		return false
 	}
-	return rc.SetReadDeadline(time.Time{}) == nil || true
+	_ = rc.SetReadDeadline(time.Time{}) // where there was none, there is none to take back
+	return true
 }
 
 var errLong = errors.New("too long")

@@ -32,13 +32,13 @@ func examine(it item) *exam {
 
 // inspect makes tools of a server's list: under the names that agents see, and
 // blocked where a definition is not one that may be shown.
-func (s *Server) inspect(l *line, items []item) []*tool {
+func (s *Server) inspect(from *source, items []item) []*tool {
 	tools := make([]*tool, len(items))
 	var cases [Off + 1]docket
-	u := l.up()
+	u := from.up
 	for i, it := range items {
 		x := it.exam
-		t := &tool{line: l, up: u, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
+		t := &tool{line: from.line, up: u, name: it.text("name"), raw: it.raw, mirror: x.mirror, blocked: x.code, why: x.why}
 		t.exposed, t.gate = exposedName(u, t.name), u.Tool(t.name)
 		if why := validName(t.exposed); why != "" {
 			t.blocked, t.why = capability.ToolRejected, why

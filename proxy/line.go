@@ -26,7 +26,7 @@ const (
 // server gave last.
 type line struct {
 	tenant *tenant
-	policy atomic.Pointer[Upstream] // what is written of the server now
+	made   *Upstream // what was written of the server when the line was made
 	link   *upstream.Link
 	lists  [listKinds]listing
 	ups    atomic.Int64 // how often it has come up
@@ -64,8 +64,7 @@ func (k listKind) words() (method, member, ability string) {
 }
 
 func newLine(t *tenant, u *Upstream) *line {
-	l := &line{tenant: t, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
-	l.policy.Store(u)
+	l := &line{tenant: t, made: u, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
 	for i := range l.lists {
 		l.lists[i].wanted = 1
 	}
@@ -75,7 +74,12 @@ func newLine(t *tenant, u *Upstream) *line {
 
 // up is what the policy in force says of the server. A reload that does not change
 // how the server is reached keeps the connection, and changes this.
-func (l *line) up() *Upstream { return l.policy.Load() }
+func (l *line) up() *Upstream {
+	if u := l.tenant.server.policy.Load().upstream(l.made.Name); u != nil {
+		return u
+	}
+	return l.made // which is being closed
+}
 
 // dial opens the connection for whom it is for.
 func (l *line) dial(ctx context.Context) (upstream.Conn, error) {

@@ -35,7 +35,7 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 	}
 	for i := range cat.sources {
 		if cat.sources[i].versions[toolList] == 0 {
-			missing = append(missing, cat.sources[i].line.up().Name)
+			missing = append(missing, cat.sources[i].up.Name)
 		}
 	}
 	for _, one := range cat.tools {
@@ -51,7 +51,7 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 }
 
 func (c *catalogue) show(agent string, t *tool) Shown {
-	one := Shown{Name: t.exposed, Tool: t.gate.Name, Upstream: t.line.up().Name, Verbs: t.gate.Mapping.Surface(), Bytes: len(t.raw)}
+	one := Shown{Name: t.exposed, Tool: t.gate.Name, Upstream: t.up.Name, Verbs: t.gate.Mapping.Surface(), Bytes: len(t.raw)}
 	for _, v := range one.Verbs {
 		if e, ok := capability.Lookup(v); ok {
 			one.Risk = max(one.Risk, e.Risk)

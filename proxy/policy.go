@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,11 @@ func (p *Policy) upstream(name string) *Upstream {
 		}
 	}
 	return nil
+}
+
+// byName returns the upstreams in an order that depends on nothing but their names.
+func (p *Policy) byName() []*Upstream {
+	return slices.SortedFunc(slices.Values(p.Upstreams), func(a, b *Upstream) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Tool finds a tool by its name among capabilities, without asking any server

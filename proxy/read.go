@@ -24,8 +24,8 @@ func (c *call) getPrompt() reply {
 	if p == nil {
 		return c.deny(denied)
 	}
-	c.behind, c.target = p.line.up().Name, p.line.up().called(p.name)
-	v := c.policy.Gate.Prompt(c.agent, p.line.up().promptOf(p.name), c.args)
+	c.behind, c.target = p.up.Name, p.up.called(p.name)
+	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
 	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
 		dst = wire.AppendString(append(dst, `"name":`...), p.name)
 		if c.args.Kind() == wire.Object {
@@ -207,7 +207,7 @@ func (c *call) complete() reply {
 		if p == nil {
 			return c.deny(denied)
 		}
-		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.line.up().promptOf(p.name))
+		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name))
 		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
 	case what.Equal("ref/resource"):
 		uri, _ := ref.Get("uri")
@@ -216,7 +216,7 @@ func (c *call) complete() reply {
 		if t == nil {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
 		}
-		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.line.up().resources(), t.uri)
+		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.up.resources(), t.uri)
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 	default:
 		return c.malformed("completion/complete has no reference that is known")

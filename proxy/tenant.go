@@ -95,7 +95,7 @@ func (b *bucket) take(now time.Time, perMinute int) bool {
 
 // line returns the connection to an upstream, which is made when it is first
 // needed. A server that may ask the client has one for each session, one that
-// agents share has one for all of them.
+// agents share has one for all of them. Only the policy in force opens any.
 func (t *tenant) line(u *Upstream) (*line, error) {
 	if t.outer != nil && !u.asksClient() {
 		return t.outer.line(u)
@@ -112,9 +112,11 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 	if t.closed {
 		return nil, errClosed
 	}
+	if t.server.policy.Load().upstream(u.Name) != u {
+		return nil, errStale
+	}
 	l, ok := t.lines[u.Name]
-	if ok && l.up().Identity == u.Identity {
-		l.policy.Store(u)
+	if ok && l.made.Identity == u.Identity {
 		return l, nil
 	}
 	if ok {
@@ -131,13 +133,10 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 func (t *tenant) adopt(p *Policy) {
 	t.mu.Lock()
 	for name, l := range t.lines {
-		u := p.upstream(name)
-		if u == nil || u.Identity != l.up().Identity {
+		if u := p.upstream(name); u == nil || u.Identity != l.made.Identity {
 			delete(t.lines, name)
 			t.server.closeLater(l)
-			continue
 		}
-		l.policy.Store(u)
 	}
 	now := t.server.now()
 	var ended []*session
@@ -167,13 +166,10 @@ const none = listKinds
 // looked at. It works in the background: lists may have to be fetched for it.
 func (t *tenant) changed(said listKind) {
 	t.mu.Lock()
-	watched := len(t.sessions) > 0 || len(t.streams) > 0 || t.only != nil
-	t.mu.Unlock()
-	if !watched || t.agent == "" {
+	defer t.mu.Unlock()
+	if t.alone() || t.agent == "" {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if said < none {
 		t.said[min(said, resourceList)] = true
 	}
@@ -292,19 +288,8 @@ func (t *tenant) close() {
 func (s *Server) closeLater(l *line) {
 	s.work.Go(func() {
 		if err := l.link.Close(); err != nil {
-			s.log.Debug("a connection did not end cleanly", "upstream", l.up().Name, "error", err)
+			s.log.Debug("a connection did not end cleanly", "upstream", l.made.Name, "error", err)
 		}
 	})
 }
 
-// upstreams returns the servers behind the policy in force, by name.
-func (t *tenant) upstreams() []*Upstream {
-	all := slices.Clone(t.server.policy.Load().Upstreams)
-	slices.SortFunc(all, func(a, b *Upstream) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return all
-}

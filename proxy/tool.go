@@ -29,7 +29,7 @@ func (c *call) callTool() reply {
 		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
 		return c.deny(denied)
 	}
-	c.behind, c.target = t.line.up().Name, t.gate.Name
+	c.behind, c.target = t.up.Name, t.gate.Name
 	v := c.policy.Gate.Call(c.agent, t.gate, c.args)
 	if t.blocked != "" && !hidden(v.Decision.Code) {
 		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
@@ -128,7 +128,7 @@ func (c *call) quickly(ctx context.Context) *tool {
 		return nil
 	}
 	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant}
-	a.addTools(l, items)
+	a.addTools(&source{up: only, line: l}, items)
 	return a.tools[c.exposed]
 }
 
@@ -168,9 +168,8 @@ func (c *catalogue) missing(exposed string) string {
 		if s.versions[toolList] != 0 {
 			continue
 		}
-		prefix := s.line.up().Prefix + separator
-		if s.line.up().Prefix == "" || len(exposed) > len(prefix) && exposed[:len(prefix)] == prefix {
-			return s.line.up().Name
+		if s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator) {
+			return s.up.Name
 		}
 	}
 	return ""
