@@ -292,4 +292,3 @@ func (s *Server) closeLater(l *line) {
 		}
 	})
 }
-
