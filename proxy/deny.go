@@ -56,6 +56,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	switch {
 	case d.code == "":
 		d.code = capability.MalformedRequest // nothing that could be decided on
+	case d.code == capability.ToolQuarantined:
+		d.hint = c.review()
 	case v.Refused != nil:
 		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
 		d.hint = "call the tool with the arguments that its schema lists"
@@ -138,6 +140,20 @@ func (c *call) smallest(need *capability.Requirement) string {
 // ask says how authority is widened: by whoever runs the gateway, never from here.
 func (c *call) ask(spec string) string {
 	return fmt.Sprintf("ask the operator for: capgate agents grant %s '%s'", strings.TrimPrefix(c.agent, "agents/"), spec)
+}
+
+// review says how a definition that waits is looked at. A name that a shell could
+// read as something else is not put into a command.
+func (c *call) review() string {
+	up := c.policy.upstream(c.behind)
+	if up == nil {
+		return ""
+	}
+	own := strings.TrimPrefix(c.target, up.called(""))
+	if validName(strings.ReplaceAll(own, ".", "_")) != "" {
+		return ""
+	}
+	return "ask the operator to look at: capgate pins diff " + up.Name + " " + own
 }
 
 // text is what a model reads. Some clients show it nothing else.

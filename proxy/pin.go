@@ -263,13 +263,15 @@ func (p Pin) seen(def *Definition) Pin {
 	return p
 }
 
+const nobodyApproved = "nobody has approved the definition"
+
 // reason says why a tool is hidden until somebody approves it.
 func (s sighting) reason(pin Pin, current bool) string {
 	switch {
 	case s.suspicion != "":
 		return s.suspicion
 	case current || pin.Current == nil:
-		return "nobody has approved the definition"
+		return nobodyApproved
 	case pin.Approved.IsZero():
 		return "the definition is another than the one that was seen first"
 	}

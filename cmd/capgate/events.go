@@ -31,11 +31,11 @@ func (a *app) events() *cobra.Command {
 // eventLog is the folder of the log. Without one there is nothing to look at,
 // which must not look like a log in which nothing stands.
 func (a *app) eventLog() (string, error) {
-	w, err := a.load()
+	k, err := a.kept()
 	if err != nil {
 		return "", err
 	}
-	dir := w.cfg.Guardrail.Log
+	dir := k.guardrail.Log
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return "", broken(fmt.Errorf("there is no log of events at %s", a.ui.short(dir)), "the gateway makes it when it starts; guardrail: log: says where")
 	}

@@ -12,7 +12,8 @@ import (
 // users do.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"capgate": func() { os.Exit(run(context.Background(), os.Args[1:], process())) },
+		"capgate":    func() { os.Exit(run(context.Background(), os.Args[1:], process())) },
+		"toolserver": toolServer,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"capgate/agents"
 	"capgate/guardrail"
@@ -77,17 +78,10 @@ func (p pinStore) Changed(upstream, version string) (bool, error) {
 }
 
 // recorder opens the log of events that the configuration describes.
-func (w *world) recorder() (*guardrail.Log, error) {
-	g := w.cfg.Guardrail
-	o := guardrail.Options{Dir: g.Log, Continue: g.Continue, HashTargets: g.HMAC, Scrub: w.scrubText}
-	switch g.Fsync {
-	case "none":
-		o.Sync = guardrail.SyncNone
-	case "always":
-		o.Sync = guardrail.SyncAlways
-	}
-	return guardrail.Open(o)
-}
+func (w *world) recorder() (*guardrail.Log, error) { return w.kept().recorder(w.scrubText) }
+
+// store is the folder in which the gateway keeps what outlives it.
+func (w *world) store() string { return filepath.Join(w.cfg.State, "store") }
 
 // scrubText takes the values of secrets out of a text that is recorded.
 func (w *world) scrubText(text string) string { return string(w.servers.keeper.Scrub([]byte(text))) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"capgate/agents"
 	"capgate/capability"
 	"capgate/guardrail"
-	"capgate/store"
 )
 
 func (a *app) agentsToken() *cobra.Command {
@@ -138,7 +136,7 @@ func (a *app) giveToken(name string, o tokenOrder, give func(*agents.Credentials
 	m := making{agent: ag.ID, life: life, now: time.Now()}
 	var is made
 	var fresh agents.Credential
-	err = w.changeTokens(false, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
+	err = w.kept().changeTokens(false, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
 		var err error
 		if is, err = give(c, m); err != nil {
 			return nil, nil, usage(err, "")
@@ -149,7 +147,7 @@ func (a *app) giveToken(name string, o tokenOrder, give func(*agents.Credentials
 	if err != nil {
 		return err
 	}
-	return a.showToken(w.tokenView(fresh, m.now), is.token, o.quiet)
+	return a.showToken(viewOf(fresh, w.roster, m.now), is.token, o.quiet)
 }
 
 func tokenEvent(agent, text string) guardrail.Event {
@@ -163,52 +161,23 @@ func ending(c agents.Credential) string {
 	return "expires " + c.Expires.Format(time.RFC3339)
 }
 
-// changeTokens replaces the tokens of all agents. What changes is recorded
-// before it is in force, and not done when that is not possible; what narrows is
-// done all the same.
-func (w *world) changeTokens(narrows bool, change func(*agents.Credentials) (*agents.Credentials, []guardrail.Event, error)) error {
-	st, err := store.Open(w.store())
-	if err != nil {
-		return broken(err, "")
-	}
-	log, unrecorded := w.recorder()
-	if unrecorded != nil && !narrows {
-		return broken(fmt.Errorf("nothing was changed, since it could not be recorded: %w", unrecorded), "")
-	}
-	err = st.Update(tokenBucket, tokenKey, func(data []byte) ([]byte, error) {
-		creds, err := agents.ParseCredentials(data)
-		if err != nil {
-			return nil, err
-		}
-		next, events, err := change(creds)
-		if err != nil {
-			return nil, err
-		}
-		for i := 0; i < len(events) && unrecorded == nil; i++ {
-			_, unrecorded = log.Record(&events[i])
-		}
-		if unrecorded != nil && !narrows {
-			return nil, fmt.Errorf("nothing was changed, since it could not be recorded: %w", unrecorded)
-		}
-		return next.Encode(), nil
+// changeTokens replaces the tokens of all agents.
+func (k kept) changeTokens(narrows bool, change func(*agents.Credentials) (*agents.Credentials, []guardrail.Event, error)) error {
+	return k.edit(entry{
+		bucket: tokenBucket, key: tokenKey, narrows: narrows, hint: "capgate agents token list shows which tokens there are",
+		change: func(data []byte) ([]byte, []guardrail.Event, error) {
+			creds, err := agents.ParseCredentials(data)
+			if err != nil {
+				return nil, nil, err
+			}
+			next, events, err := change(creds)
+			if err != nil {
+				return nil, nil, err
+			}
+			return next.Encode(), events, nil
+		},
 	})
-	if log != nil {
-		unrecorded = errors.Join(unrecorded, log.Close())
-	}
-	if _, ok := errors.AsType[*exit](err); ok {
-		return err
-	}
-	switch {
-	case err != nil:
-		return broken(err, "capgate agents token list shows which tokens there are")
-	case unrecorded != nil:
-		return broken(fmt.Errorf("it was done, but could not be recorded: %w", unrecorded), "")
-	}
-	return nil
 }
-
-// store is the folder in which the gateway keeps what outlives it.
-func (w *world) store() string { return filepath.Join(w.cfg.State, "store") }
 
 // tokenView is a token as it is listed, and as it is issued.
 type tokenView struct {
@@ -229,14 +198,20 @@ const (
 	tokenWithheld = "broken record"
 )
 
-func (w *world) tokenView(c agents.Credential, now time.Time) tokenView {
+// viewOf is how a token is listed. Without a roster nothing is said of records.
+func viewOf(c agents.Credential, roster *agents.Roster, now time.Time) tokenView {
 	v := tokenView{ID: c.ID, Agent: c.Agent, Note: c.Note, Created: c.Created.Format(time.RFC3339), Expires: noLife, State: tokenValid}
 	if !c.Expires.IsZero() {
 		v.Expires = c.Expires.Format(time.RFC3339)
 	}
-	switch ag, ok := w.roster.Agent(c.Agent); {
-	case c.Expired(now):
+	if c.Expired(now) {
 		v.State = tokenExpired
+		return v
+	}
+	if roster == nil {
+		return v
+	}
+	switch ag, ok := roster.Agent(c.Agent); {
 	case !ok:
 		v.State = tokenOrphan
 	case ag.Err != nil:
@@ -296,9 +271,9 @@ func (a *app) tokenList() *cobra.Command {
 // tokens are those of one agent, or of all. An agent that has no record any more
 // may still have some.
 func (w *world) tokens(only []string) ([]tokenView, error) {
-	st, err := store.Open(w.store())
+	st, err := w.kept().store()
 	if err != nil {
-		return nil, broken(err, "")
+		return nil, err
 	}
 	creds, _, err := credentials(st)
 	if err != nil {
@@ -307,7 +282,7 @@ func (w *world) tokens(only []string) ([]tokenView, error) {
 	rows, now := []tokenView{}, time.Now()
 	for c := range creds.All() {
 		if len(only) == 0 || capability.AgentID(only[0]) == c.Agent {
-			rows = append(rows, w.tokenView(c, now))
+			rows = append(rows, viewOf(c, w.roster, now))
 		}
 	}
 	if len(only) > 0 && len(rows) == 0 {
@@ -331,21 +306,21 @@ func (a *app) printToken(v tokenView) {
 }
 
 func (a *app) tokenRevoke() *cobra.Command {
-	var agent string
+	var agent, state string
 	cmd := &cobra.Command{
 		Use:     "revoke ID... | --agent AGENT",
 		Short:   "Make tokens of no use, at once",
-		Long:    "revoke takes the ids that list shows, or all tokens of one agent. A whole token is\ntaken as well: somebody has found one.",
+		Long:    "revoke takes the ids that list shows, or all tokens of one agent. A whole token is\ntaken as well: somebody has found one. Revoking needs the state folder and nothing\nelse: it works while the configuration or a record cannot be loaded.",
 		Example: "  capgate agents token revoke 9f2c4e6a8b0d1c3e\n  capgate agents token revoke --agent scout",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if (agent == "") == (len(args) == 0) {
 				return usage(errors.New("revoke takes the ids of tokens, or --agent"), "capgate agents token list shows the ids")
 			}
-			w, err := a.load()
+			k, err := a.salvage(state)
 			if err != nil {
 				return err
 			}
-			gone, err := w.revokeTokens(args, agent)
+			gone, err := k.revokeTokens(args, agent)
 			if err != nil {
 				return err
 			}
@@ -359,19 +334,20 @@ func (a *app) tokenRevoke() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of an agent, all of whose tokens are revoked")
+	cmd.Flags().StringVar(&state, "state", "", "the state `folder`, when the configuration cannot say which it is")
 	return cmd
 }
 
 // revokeTokens revokes all that are named, or none. It asks for no record: an
 // agent that is gone or broken can still be taken its tokens from.
-func (w *world) revokeTokens(named []string, agent string) ([]tokenView, error) {
+func (k kept) revokeTokens(named []string, agent string) ([]tokenView, error) {
 	id := capability.AgentID(agent)
 	if agent != "" && id == "" {
 		return nil, usage(fmt.Errorf("%q is no agent id", agent), "an id is made of letters, digits, - _ . and /")
 	}
 	gone := []tokenView{}
 	now := time.Now()
-	err := w.changeTokens(true, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
+	err := k.changeTokens(true, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
 		ids := tokenIDs(c, named, id)
 		if len(ids) == 0 {
 			return nil, nil, &exit{exitRed, fmt.Errorf("%s has no tokens", id), "capgate agents token list shows whose there are"}
@@ -380,7 +356,7 @@ func (w *world) revokeTokens(named []string, agent string) ([]tokenView, error) 
 		for _, id := range ids {
 			for have := range c.All() {
 				if have.ID == id {
-					gone = append(gone, w.tokenView(have, now))
+					gone = append(gone, viewOf(have, nil, now))
 					events = append(events, tokenEvent(have.Agent, fmt.Sprintf("the token %s is revoked", id)))
 				}
 			}

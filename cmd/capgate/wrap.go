@@ -247,10 +247,7 @@ func (a *app) underGrants(text *bytes.Buffer, o wrapped, dir string, view capabi
 	if err := os.WriteFile(filepath.Join(records, "agent.md"), data, 0o600); err != nil {
 		return err
 	}
-	state := filepath.Join(view.Home, ".local", "state", "capgate")
-	if x := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
-		state = filepath.Join(x, "capgate")
-	}
+	state := stateOfWrap(view.Home)
 	if err := os.MkdirAll(filepath.Dir(state), 0o700); err != nil {
 		return err
 	}
