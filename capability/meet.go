@@ -1,0 +1,162 @@
+package capability
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxMeeting caps the hosts of one verb that are held against each other where the
+// links of a chain meet. Above it nothing is left.
+const maxMeeting = 1024
+
+// Hosts returns the hosts of a verb that every link allows, in order and none
+// within another. It is exact but for ranges of addresses that a link covers only in
+// part, or by several entries: those are left out.
+func (c Chain) Hosts(v Verb) []Host {
+	var met []Host
+	for i, link := range c {
+		held := link.Set.hosts(v)
+		if i > 0 {
+			held = meet(met, held)
+		}
+		if met = held; len(met) == 0 || len(met) > maxMeeting {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(met, func(h Host) bool {
+		return slices.ContainsFunc(c, func(link Link) bool {
+			_, ok := link.Set.table(v).hosts.covers(h)
+			return !ok
+		})
+	})
+}
+
+// hosts returns what the grants of a verb name, inert ones left out.
+func (s *Set) hosts(v Verb) []Host {
+	t := s.table(v)
+	if t == nil || t.shape != shapeHost {
+		return nil
+	}
+	var all []Host
+	for _, g := range t.held {
+		if g.inert == "" {
+			all = append(all, g.hosts...)
+		}
+	}
+	return widest(all)
+}
+
+// meet returns what two lists have in common.
+func meet(a, b []Host) []Host {
+	if len(a) > maxMeeting || len(b) > maxMeeting {
+		return nil
+	}
+	var both []Host
+	for _, x := range a {
+		for _, y := range b {
+			if h, ok := x.meet(y); ok {
+				both = append(both, h)
+			}
+		}
+	}
+	return widest(both)
+}
+
+// meet returns what two hosts have in common: but for their ports they are apart,
+// or one holds the other.
+func (h Host) meet(o Host) (Host, bool) {
+	port := max(h.port, o.port)
+	if h.port != o.port && min(h.port, o.port) != 0 {
+		return Host{}, false
+	}
+	h.port, o.port = 0, 0
+	switch {
+	case o.holds(h):
+		o = h
+	case !h.holds(o):
+		return Host{}, false
+	}
+	o.port = port
+	return o, true
+}
+
+// holds reports whether one entry alone covers all of another.
+func (h Host) holds(o Host) bool {
+	switch {
+	case h.port != 0 && h.port != o.port:
+		return false
+	case h.kind == hostAny:
+		return o.Public()
+	case h.kind == hostNet:
+		return o.kind == hostNet && h.net.Bits() <= o.net.Bits() && h.net.Contains(o.net.Addr())
+	case h.kind == hostName:
+		return h.name == o.name && o.kind == hostName
+	}
+	return o.name != "" && h.holdsName(o)
+}
+
+// holdsName is holds for a wildcard and a host with a name.
+func (h Host) holdsName(o Host) bool {
+	switch {
+	case strings.HasSuffix(o.name, "."+h.name):
+		return true
+	case o.kind == hostName:
+		return o.name == h.name && h.kind == hostTree && !specialName(o.name)
+	}
+	return o.name == h.name && (h.kind == hostTree || h.kind == o.kind)
+}
+
+// widest sorts hosts and leaves out those that another one holds. It gives up on
+// too many of them, and returns them as they are.
+func widest(hosts []Host) []Host {
+	slices.SortFunc(hosts, Host.compare)
+	hosts = slices.Compact(hosts)
+	if len(hosts) > maxMeeting {
+		return hosts
+	}
+	var kept []Host
+	for _, h := range hosts {
+		if !slices.ContainsFunc(hosts, func(o Host) bool { return o != h && o.holds(h) }) {
+			kept = append(kept, h)
+		}
+	}
+	return kept
+}
+
+func (h Host) compare(o Host) int {
+	return cmp.Or(
+		cmp.Compare(h.kind, o.kind),
+		cmp.Compare(h.name, o.name),
+		h.net.Addr().Compare(o.net.Addr()),
+		cmp.Compare(h.net.Bits(), o.net.Bits()),
+		cmp.Compare(h.port, o.port),
+	)
+}
+
+// Any reports whether h is every public host.
+func (h Host) Any() bool { return h.kind == hostAny }
+
+// Name returns the name that h is about, and whether it covers what is beneath
+// that name too. It is "" for every public host, and for addresses.
+func (h Host) Name() (name string, tree bool) {
+	return h.name, h.kind == hostTree || h.kind == hostBelow
+}
+
+// Port returns the port that h is limited to, 0 for any.
+func (h Host) Port() uint16 { return h.port }
+
+// Public reports whether all of h is part of the public internet, which is what
+// "*" covers.
+func (h Host) Public() bool {
+	switch h.kind {
+	case hostAny, hostTree, hostBelow:
+		return true
+	case hostName:
+		return !specialName(h.name)
+	case hostNet:
+		i, in := specialRange(h.net.Addr())
+		return !in && (i == len(specialRanges) || !h.net.Contains(specialRanges[i].Addr()))
+	}
+	return false
+}

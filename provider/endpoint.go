@@ -1,0 +1,170 @@
+package provider
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"capgate/capability"
+)
+
+// Endpoint is a place of a vendor's API that agents may use. Its zero value is
+// none.
+type Endpoint struct {
+	Method string
+	Path   string // as it goes up
+	Query  string // as it goes up
+	Body   bool   // whether the request has one, that has to be rewritten
+
+	form form
+}
+
+// form is how the body of a request is written.
+type form uint8
+
+const (
+	formNone      form = iota
+	formMessages       // Anthropic
+	formResponses      // OpenAI
+	formChat           // OpenAI, and many others
+	formGenerate       // Google
+	formCount          // Google: the same within another object
+	formEmbed          // texts only
+)
+
+// route is an endpoint of the list. A star in a path stands for the name of one
+// model.
+type route struct {
+	method, path string
+	form         form
+	query        string // the names that may stand in the query, with spaces between
+}
+
+func anthropicRoutes() []route {
+	return []route{
+		{"POST", "/v1/messages", formMessages, "beta"},
+		{"POST", "/v1/messages/count_tokens", formMessages, "beta"},
+		{"GET", "/v1/models", formNone, "limit after_id before_id beta"},
+		{"GET", "/v1/models/*", formNone, "beta"},
+		{"HEAD", "/api/hello", formNone, ""},
+	}
+}
+
+func openRoutes() []route {
+	return []route{
+		{"POST", "/v1/responses", formResponses, ""},
+		{"POST", "/v1/responses/input_tokens", formResponses, ""},
+		{"POST", "/v1/chat/completions", formChat, ""},
+		{"POST", "/v1/embeddings", formEmbed, ""},
+		{"GET", "/v1/models", formNone, ""},
+		{"GET", "/v1/models/*", formNone, ""},
+	}
+}
+
+func geminiRoutes() []route {
+	return []route{
+		{"POST", "/v1beta/models/*:generateContent", formGenerate, ""},
+		{"POST", "/v1beta/models/*:streamGenerateContent", formGenerate, "alt"},
+		{"POST", "/v1beta/models/*:countTokens", formCount, ""},
+		{"POST", "/v1beta/openai/chat/completions", formChat, ""},
+		{"POST", "/v1beta/openai/embeddings", formEmbed, ""},
+		{"GET", "/v1beta/models", formNone, "pageSize pageToken"},
+		{"GET", "/v1beta/models/*", formNone, ""},
+		{"GET", "/v1beta/openai/models", formNone, ""},
+	}
+}
+
+func routerRoutes() []route {
+	return []route{
+		{"POST", "/v1/chat/completions", formChat, ""},
+		{"POST", "/v1/responses", formResponses, ""},
+		{"GET", "/v1/models", formNone, ""},
+	}
+}
+
+func xaiRoutes() []route {
+	return []route{
+		{"POST", "/v1/responses", formResponses, ""},
+		{"POST", "/v1/chat/completions", formChat, ""},
+		{"GET", "/v1/models", formNone, ""},
+		{"GET", "/v1/models/*", formNone, ""},
+	}
+}
+
+func perplexityRoutes() []route {
+	return []route{{"POST", "/chat/completions", formChat, ""}}
+}
+
+func mistralRoutes() []route {
+	return []route{
+		{"POST", "/v1/chat/completions", formChat, ""},
+		{"POST", "/v1/embeddings", formEmbed, ""},
+		{"GET", "/v1/models", formNone, ""},
+		{"GET", "/v1/models/*", formNone, ""},
+	}
+}
+
+// Endpoint finds a request on the list of what agents may use, by its exact path
+// without any decoding. Whatever is not on it is refused: batches and files, in
+// which requests hide, realtime, stored prompts and conversations, and what the
+// next version brings. The error is a [*Refused].
+func (v Vendor) Endpoint(method, path, query string) (Endpoint, error) {
+	for _, r := range v.routes {
+		if !r.serves(method) || !r.matches(path) {
+			continue
+		}
+		if name := r.strange(query); name != "" {
+			return Endpoint{}, &Refused{http.StatusForbidden, capability.Forbidden, fmt.Sprintf("%s does not take %q in its query here", path, name)}
+		}
+		return Endpoint{method, path, query, r.form != formNone, r.form}, nil
+	}
+	return Endpoint{}, &Refused{http.StatusForbidden, capability.Forbidden, "this endpoint of " + v.Name + " is not open to agents"}
+}
+
+func (r route) serves(method string) bool {
+	return method == r.method || method == http.MethodHead && r.method == http.MethodGet
+}
+
+func (r route) matches(path string) bool {
+	before, after, ok := strings.Cut(r.path, "*")
+	if !ok {
+		return path == r.path
+	}
+	model, begins := strings.CutPrefix(path, before)
+	model, ends := strings.CutSuffix(model, after)
+	return begins && ends && isModel(model)
+}
+
+// isModel reports whether a part of a path is the plain name of a model.
+func isModel(name string) bool {
+	return name != "" && name[0] != '.' && strings.Trim(name, plain) == ""
+}
+
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+// strange returns the first name in a query that has no business there: unknown,
+// twice, or not written plainly.
+func (r route) strange(query string) string {
+	if query == "" {
+		return ""
+	}
+	known, seen := strings.Fields(r.query), []string(nil)
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if !slices.Contains(known, name) || slices.Contains(seen, name) || strings.Trim(value, plain+"~%") != "" {
+			return clip(name)
+		}
+		seen = append(seen, name)
+	}
+	return ""
+}
+
+// clip shortens a text of the agent for a sentence.
+func clip(text string) string {
+	const most = 64
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
