@@ -163,7 +163,7 @@ func newTarget(e Endpoint, o Options) (*target, error) {
 	}
 	if e.HTTP == nil {
 		t.own = NewTransport(e.Dial)
-		t.carrier = t.own
+		t.carrier = newLanes(t.url, t.own.DialContext, t.own)
 	} else if e.Dial != nil {
 		return nil, t.failed("has a Dial that its HTTP would not use", nil)
 	}
@@ -314,7 +314,11 @@ func (t *target) failed(text string, err error) *Failed {
 
 // close gives back the idle connections that nobody else can use.
 func (t *target) close() {
-	if t.own != nil {
-		t.own.CloseIdleConnections()
+	if t.own == nil {
+		return
+	}
+	t.own.CloseIdleConnections()
+	if p, ok := t.carrier.(*lanes); ok {
+		p.close()
 	}
 }

@@ -1,6 +1,11 @@
 package upstream
 
-import "io"
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"testing"
+)
 
 // Event is an event as the reader of streams found it.
 type Event struct {
@@ -18,4 +23,27 @@ func ReadEvents(r io.Reader, limit int) (events []Event, err error) {
 		}
 		events = append(events, Event{Data: string(e.data), ID: string(e.id), Plain: e.is("message")})
 	}
+}
+
+// Lanes are lanes to a URL, and what ends them.
+func Lanes(t *testing.T, text string) (http.RoundTripper, func()) {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := NewTransport(nil)
+	p, ok := newLanes(u, usual.DialContext, usual).(*lanes)
+	if !ok {
+		t.Skip("there are no lanes on this system: what has come on a connection cannot be seen there")
+	}
+	return p, p.close
+}
+
+// IdleLanes counts the connections that are kept.
+func IdleLanes(over http.RoundTripper) int {
+	p, _ := over.(*lanes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
 }

@@ -1,0 +1,243 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	laneBuffer = 8 << 10 // bytes of each of the two of a lane
+	maxInterim = 4       // responses that only say that another one follows
+)
+
+// lanes carry short requests over HTTP without TLS, each on a connection that it
+// has to itself, and in the goroutine that waits for the answer: net/http has two
+// more for each connection, and handing over to them and back costs more than all
+// that the gateway decides. What is long, or no POST, goes the usual way.
+type lanes struct {
+	dial    DialFunc
+	address string
+	usual   http.RoundTripper
+
+	mu     sync.Mutex
+	idle   []*lane     // the one that was used last at the end
+	sweep  *time.Timer // nil while nothing is idle
+	closed bool
+}
+
+// lane is one connection.
+type lane struct {
+	conn  net.Conn
+	raw   syscall.RawConn
+	in    inflow
+	r     *bufio.Reader
+	w     *bufio.Writer
+	since time.Time // nobody uses it
+}
+
+// inflow reads from a connection, as much as it may.
+type inflow struct {
+	conn net.Conn
+	left int64
+}
+
+var errHeaders = errors.New("the headers of the answer are too long")
+
+// Read reads what there is.
+func (i *inflow) Read(p []byte) (int, error) {
+	if i.left <= 0 {
+		return 0, errHeaders
+	}
+	n, err := i.conn.Read(p[:min(int64(len(p)), i.left)])
+	i.left -= int64(n)
+	return n, err
+}
+
+// newLanes returns what carries requests to a URL, or the usual way where lanes
+// are of no use.
+func newLanes(u *url.URL, dial DialFunc, usual http.RoundTripper) http.RoundTripper {
+	if u.Scheme != "http" || !canPeek || !isPlainHeader(u.Host) {
+		return usual
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return &lanes{dial: dial, address: net.JoinHostPort(u.Hostname(), port), usual: usual}
+}
+
+// RoundTrip sends a request and reads the head of its answer.
+func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || req.ContentLength < 0 || req.ContentLength >= largeBody {
+		return p.usual.RoundTrip(req)
+	}
+	ctx := req.Context()
+	l, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }) // whoever waits is woken
+	resp, err := l.exchange(req)
+	if err != nil {
+		stop()
+		_ = l.conn.Close()
+		return nil, err
+	}
+	body := &freight{ReadCloser: resp.Body, lanes: p, lane: l, stop: stop, keep: !resp.Close}
+	if resp.Body == http.NoBody {
+		body.end(true)
+		return resp, nil
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// exchange writes a request and reads the head of the answer.
+func (l *lane) exchange(req *http.Request) (*http.Response, error) {
+	if err := req.Write(l.w); err != nil {
+		return nil, err
+	}
+	if err := l.w.Flush(); err != nil {
+		return nil, err
+	}
+	l.in.left = maxHeaders
+	for range maxInterim {
+		resp, err := http.ReadResponse(l.r, req)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			return nil, errors.New("the server wants to speak another protocol")
+		}
+		if resp.StatusCode >= http.StatusOK {
+			l.in.left = math.MaxInt64
+			return resp, nil
+		}
+	}
+	return nil, errors.New("the server announces an answer again and again")
+}
+
+// take returns a connection: one that is idle and that the server has not closed,
+// or a new one.
+func (p *lanes) take(ctx context.Context) (*lane, error) {
+	for {
+		p.mu.Lock()
+		last := len(p.idle) - 1
+		if last < 0 {
+			p.mu.Unlock()
+			return p.open(ctx)
+		}
+		l := p.idle[last]
+		p.idle[last], p.idle = nil, p.idle[:last]
+		p.mu.Unlock()
+		if quiet(l.raw) {
+			return l, nil
+		}
+		_ = l.conn.Close()
+	}
+}
+
+func (p *lanes) open(ctx context.Context) (*lane, error) {
+	conn, err := p.dial(ctx, "tcp", p.address)
+	if err != nil {
+		return nil, err
+	}
+	l := &lane{conn: conn, in: inflow{conn: conn}}
+	if s, ok := conn.(syscall.Conn); ok {
+		if l.raw, err = s.SyscallConn(); err != nil {
+			l.raw = nil
+		}
+	}
+	l.r, l.w = bufio.NewReaderSize(&l.in, laneBuffer), bufio.NewWriterSize(conn, laneBuffer)
+	return l, nil
+}
+
+// put keeps a connection for the next request.
+func (p *lanes) put(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || l.raw == nil || len(p.idle) >= idlePerHost {
+		_ = l.conn.Close()
+		return
+	}
+	l.since = time.Now()
+	p.idle = append(p.idle, l)
+	if p.sweep == nil {
+		p.sweep = time.AfterFunc(idleTime, p.tidy)
+	}
+}
+
+// tidy closes what was not used for long, and comes back while there is more.
+func (p *lanes) tidy() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for len(p.idle) > 0 && now.Sub(p.idle[0].since) >= idleTime {
+		_ = p.idle[0].conn.Close()
+		p.idle[0], p.idle = nil, p.idle[1:]
+	}
+	p.sweep = nil
+	if len(p.idle) > 0 {
+		p.sweep = time.AfterFunc(idleTime-now.Sub(p.idle[0].since), p.tidy)
+	}
+}
+
+// close ends the connections that nobody uses, and lets none be kept.
+func (p *lanes) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.sweep != nil {
+		p.sweep.Stop()
+	}
+	for _, l := range p.idle {
+		_ = l.conn.Close()
+	}
+	p.idle = nil
+}
+
+// freight is the body of an answer. Read to its end it gives the lane back; closed
+// before, it ends it.
+type freight struct {
+	io.ReadCloser // of net/http, which may not be closed: it would read on
+
+	lanes *lanes
+	lane  *lane
+	stop  func() bool // lets go of the request's context
+	keep  bool        // the server lets the connection be used again
+	once  sync.Once
+}
+
+// Read reads what has come.
+func (f *freight) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if err != nil {
+		f.end(err == io.EOF)
+	}
+	return n, err
+}
+
+// Close ends the use of the body.
+func (f *freight) Close() error {
+	f.end(false)
+	return nil
+}
+
+func (f *freight) end(whole bool) {
+	f.once.Do(func() {
+		if f.stop() && whole && f.keep && f.lane.r.Buffered() == 0 {
+			f.lanes.put(f.lane)
+			return
+		}
+		_ = f.lane.conn.Close()
+	})
+}
