@@ -1,4 +1,4 @@
-// Package gate decides one requirement, and later one call, list entry, skill or
+// Package gate decides one requirement, one call, list entry or skill, and later one
 // provider tool, for one agent. It is the only caller of the decision in package
 // capability: whatever asks what an agent may do, asks here.
 //
@@ -7,8 +7,14 @@
 // does its whole chain cover every requirement, is nothing behind the fence, and
 // does somebody have to approve.
 //
+// [Gate.Skill] asks whether the same chain covers all that a skill requires. It
+// decides who sees the skill, and nothing else.
+//
 // # Limitations
 //
 // Tool calls, declarations, pins and tickets come with the gateway. What stands
 // here decides requirements that are already read.
+//
+// A skill that names a tool without a scope is satisfied by any use of its verb,
+// perhaps one that only a call shows to end at the fence.
 package gate

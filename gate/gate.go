@@ -19,6 +19,14 @@ type Gate struct {
 	// Within is what nothing may be wider than: the gate that was in force when what
 	// is written now was found to allow too much. Nil is no such limit.
 	Within *Gate
+
+	// Tools finds a tool by its name among capabilities, for skills that name one.
+	// Nil knows none, so that a skill needs the grant to call it by its name.
+	Tools func(name string) *Tool
+
+	// Wide makes a skill that names a tool without a scope need all that its verb
+	// allows below the agent's root; otherwise some use of the verb is enough.
+	Wide bool
 }
 
 // fenced says why a requirement or a grant ends at the fence.
@@ -96,12 +104,18 @@ func (g *Gate) Covers(agent string, set *capability.Set) ([]capability.Gap, Verd
 	if denied != nil {
 		return nil, *denied
 	}
-	d, gaps := line.Chain.Covers(set)
-	switch {
-	case !d.Allowed():
-		return gaps, Verdict{Decision: d, Why: d.Link()}
-	case g.Fence.Overlaps(set):
+	gaps, v := within(line, set)
+	if v.Decision.Allowed() && g.Fence.Overlaps(set) {
 		return nil, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: fenced}
+	}
+	return gaps, v
+}
+
+// within compares a set with a chain and its ceilings.
+func within(line agents.Lineage, set *capability.Set) ([]capability.Gap, Verdict) {
+	d, gaps := line.Chain.Covers(set)
+	if !d.Allowed() {
+		return gaps, Verdict{Decision: d, Why: d.Link()}
 	}
 	for _, ceiling := range line.Ceilings {
 		if gaps := ceilingGaps(ceiling.Set, set); len(gaps) > 0 {

@@ -1,0 +1,173 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+)
+
+// skill is what a skill requires, in compact form.
+type skill []string
+
+func (s skill) Requires() (needs []capability.Spec, ok bool) {
+	for _, text := range s {
+		if text == "?" {
+			return nil, false
+		}
+		spec, err := capability.ParseSpec(text)
+		if err != nil {
+			panic(err)
+		}
+		needs = append(needs, spec)
+	}
+	return needs, true
+}
+
+// TestSkill decides skills for the family of the other tests and some more.
+func TestSkill(t *testing.T) {
+	all := map[string]string{
+		"rooted.md": `---
+class: agent
+sandbox: /w/p
+capabilities:
+  - fs.read: { paths: [docs, src] }
+  - fs.write: { in: /w/agents }
+  - proc.exec: { cmds: [git] }
+  - proc.exec: { in: /w/p/sub, cmds: [jq] }
+  - proc.exec: { in: /w/agents, cmds: [rg] }
+  - net.get: { hosts: [github.com] }
+  - agent.create: { id: ["x*"] }
+---`,
+		"wide.md": "---\nclass: agent\nsandbox: /w/p\naccess: rw\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n---\n",
+	}
+	for name, text := range records {
+		all[name] = text
+	}
+	g := gateOf(t, all)
+	root := capability.Root{Dir: "/w/agents", Real: "/w/agents"}
+	g.Fence = capability.NewFence(root)
+	wide := *g
+	wide.Wide = true
+	for _, tt := range []struct {
+		agent     string
+		skill     skill
+		some, all string // what is missing, in each mode; "" if the skill is satisfied
+	}{
+		{"scout", skill{}, "", ""},
+		{"scout", skill{"?"}, "nobody", "nobody"},
+		{"scout", skill{"net.get{hosts=[api.github.com]}"}, "", ""},
+		{"scout", skill{"net.get{hosts=[github.com]}"}, "", ""},
+		{"scout", skill{"net.get{hosts=[gitlab.com]}"}, "net.get", "net.get"},                  // the parent has not got it
+		{"scout", skill{"net.get{hosts=[\"*\"]}"}, "net.get", "net.get"},                       // nor this
+		{"scout", skill{"net.get"}, "", "net.get"},                                             // some use
+		{"scout", skill{"net.post"}, "net.post", "net.post"},                                   // not held
+		{"scout", skill{"net.get", "net.post"}, "net.post", "net.get net.post"},                // all of them count
+		{"scout", skill{"tool.invoke{tools=[files.read]}"}, "", ""},                            //
+		{"scout", skill{"tool.invoke{tools=[other.tool]}"}, "tool.invoke", "tool.invoke"},      // outside the toolset
+		{"scout", skill{"tool.invoke{tools=[files.*]}"}, "", ""},                               //
+		{"scout", skill{"tool.invoke{tools=[deploy.*]}"}, "tool.invoke", "tool.invoke"},        // only one of them is held
+		{"rooted", skill{"fs.read{paths=[docs/**]}"}, "", ""},                                  // relative to the root
+		{"rooted", skill{"fs.read{paths=[\"**/docs\"]}"}, "fs.read", "fs.read"},                // at any depth
+		{"rooted", skill{"fs.read{in=/,paths=[w/p/src/a.go]}"}, "", ""},                        //
+		{"rooted", skill{"fs.read{in=/,paths=[etc/passwd]}"}, "fs.read", "fs.read"},            // no clamp makes it less
+		{"rooted", skill{"fs.read"}, "", "fs.read"},                                            //
+		{"rooted", skill{"proc.exec{cmds=[git]}"}, "", ""},                                     //
+		{"rooted", skill{"proc.exec{cmds=[jq]}"}, "", "proc.exec"},                             // in a folder below the root
+		{"rooted", skill{"proc.exec{cmds=[rg]}"}, "proc.exec", "proc.exec"},                    // only behind the fence
+		{"rooted", skill{"proc.exec{patterns=[\"git log **\"]}"}, "", ""},                      //
+		{"rooted", skill{"proc.exec{cmds=[rm]}"}, "proc.exec", "proc.exec"},                    //
+		{"rooted", skill{"proc.eval"}, "proc.eval", "proc.eval"},                               //
+		{"rooted", skill{"fs.write{in=/w,paths=[agents/x.md]}"}, "fs.write", "fs.write"},       // behind the fence
+		{"rooted", skill{"agent.create{id=[xy]}"}, "", ""},                                     //
+		{"rooted", skill{"agent.create"}, "", "agent.create"},                                  //
+		{"rooted", skill{"agent.create{id=[y]}"}, "agent.create", "agent.create"},              //
+		{"wide", skill{"fs.read", "fs.write", "net.get"}, "", ""},                              //
+		{"wide", skill{"fs.read{paths=[a]}"}, "", ""},                                          //
+		{"wide", skill{"fs.delete"}, "fs.delete", "fs.delete"},                                 //
+		{"broken", skill{}, "invalid_config", "invalid_config"},                                //
+		{"nobody", skill{}, "unauthenticated", "unauthenticated"},                              //
+		{"orphan", skill{"records.read"}, "records.read", "records.read"},                      // the parent is missing
+		{"lead", skill{"fs.read{paths=[a]}"}, "fs.read", "fs.read"},                            // without a root a path is nowhere
+		{"rooted", skill{"provider.web_search"}, "provider.web_search", "provider.web_search"}, //
+	} {
+		for mode, gate := range map[string]*gate.Gate{"some": g, "all": &wide} {
+			want := map[string]string{"some": tt.some, "all": tt.all}[mode]
+			got := gate.Skill(tt.agent, tt.skill)
+			if text := missing(got); text != want {
+				t.Errorf("%s, %v, %s: missing %q, want %q (%+v)", tt.agent, tt.skill, mode, text, want, got)
+			}
+			if got.Satisfied != (want == "") {
+				t.Errorf("%s, %v, %s: satisfied is %v", tt.agent, tt.skill, mode, got.Satisfied)
+			}
+		}
+	}
+}
+
+// missing writes the verbs of what is missing, or why nothing was compared.
+func missing(s gate.Satisfaction) string {
+	switch {
+	case s.Satisfied:
+		return ""
+	case len(s.Missing) == 0 && s.Code == capability.CapabilityAbsent:
+		return "nobody"
+	case len(s.Missing) == 0:
+		return string(s.Code)
+	}
+	var verbs []string
+	for _, m := range s.Missing {
+		verbs = append(verbs, m.Need.Verb)
+	}
+	return strings.Join(verbs, " ")
+}
+
+// TestSkillTool: a skill that names a tool needs what calls of the tool need.
+func TestSkillTool(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"reader.md": "---\nclass: agent\ncapabilities:\n  - fs.read: { in: /w }\n---\n",
+		"caller.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"files.*\"] }\n---\n",
+	})
+	m, _, err := mapping.Parse("files.yml", []byte("server: files\ntools:\n  read: { path: fs.read }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Tools = func(name string) *gate.Tool {
+		own, ok := strings.CutPrefix(name, "files.")
+		if !ok {
+			return nil
+		}
+		return &gate.Tool{Name: name, Mapping: m.Tool(own), View: capability.View{Cwd: "/w"}}
+	}
+	for _, tt := range []struct {
+		agent, tool string
+		want        bool
+	}{
+		{"reader", "files.read", true}, // its mapping says what calls need
+		{"caller", "files.read", false},
+		{"reader", "files.other", false}, // no mapping: by its name
+		{"caller", "files.other", true},
+		{"caller", "files.*", true},
+		{"reader", "files.*", false},
+		{"caller", "else.tool", false},
+	} {
+		if got := g.Skill(tt.agent, skill{"tool.invoke{tools=[" + tt.tool + "]}"}); got.Satisfied != tt.want {
+			t.Errorf("%s, %s: %v, want %v (%+v)", tt.agent, tt.tool, got.Satisfied, tt.want, got)
+		}
+	}
+}
+
+// TestSkillWithin: what narrows the records narrows the skills.
+func TestSkillWithin(t *testing.T) {
+	record := func(hosts string) map[string]string {
+		return map[string]string{"scout.md": "---\nclass: agent\ncapabilities:\n  - net.get: { hosts: [" + hosts + "] }\n---\n"}
+	}
+	before, now := gateOf(t, record("github.com")), gateOf(t, record("github.com, gitlab.com"))
+	now.Within = before
+	for host, want := range map[string]bool{"github.com": true, "gitlab.com": false} {
+		if got := now.Skill("scout", skill{"net.get{hosts=[" + host + "]}"}); got.Satisfied != want {
+			t.Errorf("%s: %v", host, got.Satisfied)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package skills
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxHead  = 64 << 10 // bytes of the frontmatter
+	maxTools = 256      // tokens of one skill
+)
+
+// head is what the frontmatter of a SKILL.md says.
+type head struct {
+	name, description string
+	declared          bool
+	tools             []string // the tokens of allowed-tools:
+	hooks             bool     // it names commands that run by themselves
+	json              []byte
+}
+
+// errNoHead is a file that does not begin with frontmatter.
+var errNoHead = errors.New("it does not begin with frontmatter between lines of ---")
+
+// readHead reads the frontmatter strictly. Clients do not agree on where it ends; a
+// file in which that decides which tools the skill uses is refused.
+func readHead(text []byte) (*head, error) {
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("SKILL.md is over %d bytes", maxDocument)
+	}
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		return nil, errors.New("SKILL.md is not plain UTF-8 text")
+	}
+	raw, ok := ours(string(text))
+	switch {
+	case !ok:
+		return nil, errNoHead
+	case len(raw) > maxHead:
+		return nil, fmt.Errorf("the frontmatter is over %d bytes", maxHead)
+	case hasOddBreaks(raw):
+		return nil, errors.New("the frontmatter holds line breaks that only some readers know")
+	}
+	h, err := parseHead(raw)
+	if err != nil {
+		return nil, err
+	}
+	for _, read := range []func(string) (string, bool){firstMarks, trimmedLines, lineStarts} {
+		if other, ok := read(string(text)); !ok || other != raw {
+			if !h.agrees(other, ok) {
+				return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
+			}
+		}
+	}
+	return h, nil
+}
+
+// agrees reports whether what another reader takes for the frontmatter asks for the
+// same tools. Whatever that one cannot read asks for none.
+func (h *head) agrees(raw string, ok bool) bool {
+	o := &head{}
+	if ok && len(raw) <= maxDocument {
+		if parsed, err := parseHead(raw); err == nil {
+			o = parsed
+		}
+	}
+	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared
+}
+
+const (
+	mark      = "---"
+	byteOrder = "\ufeff"
+	blanks    = " \t\r"
+)
+
+// ours is capgate's own reading: one byte order mark is skipped, the first line and
+// the line that ends the frontmatter are --- at the margin, with blanks after it.
+func ours(text string) (string, bool) {
+	text = strings.TrimPrefix(text, byteOrder)
+	return between(text, func(line string) bool { return strings.TrimRight(line, blanks) == mark })
+}
+
+// trimmedLines is a reader that ends at any line which is --- between blanks, also
+// inside a value, and that knows no byte order mark.
+func trimmedLines(text string) (string, bool) {
+	return between(text, func(line string) bool { return strings.TrimSpace(line) == mark })
+}
+
+// between returns what lies between the first line, which must be a mark, and the
+// next one that is.
+func between(text string, isMark func(line string) bool) (string, bool) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if !isMark(first) {
+		return "", false
+	}
+	for at := 0; at < len(rest); {
+		line, _, _ := strings.Cut(rest[at:], "\n")
+		if isMark(line) {
+			return rest[:at], true
+		}
+		at += len(line) + 1
+	}
+	return "", false
+}
+
+// firstMarks is a reader that splits at the first two --- wherever they stand.
+func firstMarks(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, mark)
+	if !ok {
+		return "", false
+	}
+	raw, _, ok := strings.Cut(rest, mark)
+	return raw, ok
+}
+
+// lineStarts is a reader that ends at any line which begins with ---.
+func lineStarts(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, mark+"\n")
+	if !ok {
+		rest, ok = strings.CutPrefix(text, mark+"\r\n")
+	}
+	if !ok || strings.HasPrefix(rest, mark) {
+		return "", ok
+	}
+	raw, _, ok := strings.Cut(rest, "\n"+mark)
+	return raw + "\n", ok
+}
+
+// hasOddBreaks reports whether a text holds characters that end a line for some
+// readers of YAML only.
+func hasOddBreaks(text string) bool {
+	if strings.ContainsAny(text, "\u0085\u2028\u2029") {
+		return true
+	}
+	return strings.Count(text, "\r") != strings.Count(text, "\r\n")
+}
+
+// parseHead reads the YAML between the marks.
+func parseHead(raw string) (*head, error) {
+	root, err := parseYAML(raw)
+	if err != nil {
+		if root, err = rescued(raw, err); err != nil {
+			return nil, err
+		}
+	}
+	h := &head{}
+	for key, value := range pairs(root) {
+		if err := h.take(key.Value, value); err != nil {
+			return nil, err
+		}
+	}
+	h.json = appendJSON(nil, root)
+	return h, nil
+}
+
+// rescued reads frontmatter whose one-line values hold what YAML gives a meaning
+// to, such as a colon: each value that cannot be read by itself is quoted.
+func rescued(raw string, why error) (*yaml.Node, error) {
+	lines := strings.SplitAfter(raw, "\n")
+	changed := false
+	for i, line := range lines {
+		if quoted, ok := quoteValue(line); ok {
+			lines[i], changed = quoted, true
+		}
+	}
+	if !changed {
+		return nil, why
+	}
+	root, err := parseYAML(strings.Join(lines, ""))
+	if err != nil {
+		return nil, why
+	}
+	return root, nil
+}
+
+// quoteValue quotes the value of a line "key: value" at the margin if the line
+// cannot be read by itself.
+func quoteValue(line string) (string, bool) {
+	body := strings.TrimRight(line, "\r\n")
+	key, value, ok := strings.Cut(body, ": ")
+	value = strings.TrimSpace(value)
+	if !ok || value == "" || !isKey(key) {
+		return "", false
+	}
+	if _, err := parseYAML(body); err == nil {
+		return "", false
+	}
+	return key + ": '" + strings.ReplaceAll(value, "'", "''") + "'" + line[len(body):], true
+}
+
+func isKey(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	})
+}
+
+// take reads one key of the frontmatter. One that is allowed-tools or hooks but for
+// its spelling counts as that: a slip of the pen must not ask for less.
+func (h *head) take(key string, value *yaml.Node) error {
+	var err error
+	switch folded := strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(key)); {
+	case key == "name":
+		h.name, err = textOf(key, value)
+	case key == "description":
+		h.description, err = textOf(key, value)
+	case folded == "allowedtools":
+		err = h.takeTools(value)
+	case folded == "hooks":
+		h.hooks = h.hooks || !isEmpty(value)
+	}
+	return err
+}
+
+// takeTools reads allowed-tools: in the forms that real files have: one text with
+// spaces or commas between the tokens, or a list of tokens.
+func (h *head) takeTools(value *yaml.Node) error {
+	switch {
+	case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null":
+		return nil
+	case isText(value):
+		h.tools = append(h.tools, Tokens(value.Value)...)
+	case value.Kind == yaml.SequenceNode:
+		for _, item := range value.Content {
+			if !isText(item) {
+				return fmt.Errorf("an entry of allowed-tools is %s, not text", nounOf(item))
+			}
+			if token := strings.TrimSpace(item.Value); token != "" {
+				h.tools = append(h.tools, token)
+			}
+		}
+	default:
+		return fmt.Errorf("allowed-tools is %s, not text or a list", nounOf(value))
+	}
+	h.declared = true
+	if len(h.tools) > maxTools {
+		return fmt.Errorf("allowed-tools has more than %d entries", maxTools)
+	}
+	return nil
+}

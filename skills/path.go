@@ -1,0 +1,104 @@
+package skills
+
+import (
+	"path"
+	"strings"
+
+	"capgate/capability"
+)
+
+// paths reads Read(src/**), a pattern as in a .gitignore file: //abs, ~/home, /below
+// the project, rel to where the agent works. A name without a slash is meant at any
+// depth. A plain path is itself and all beneath it, a glob is exactly the glob.
+func (d *derivation) paths(verbs []string, spec string) ([]capability.Spec, string) {
+	in, rel, why := d.locate(spec)
+	if why != "" {
+		return nil, why
+	}
+	values := []string{rel}
+	if in == "" && !strings.Contains(strings.TrimSuffix(spec, "/"), "/") {
+		values = anyDepth(rel)
+	}
+	specs := scoped(verbs, "paths", values...)
+	if in == "" {
+		return specs, ""
+	}
+	for i := range specs {
+		specs[i] = capability.Spec{Verb: specs[i].Verb}.With("in", in).With("paths", values...)
+	}
+	return specs, ""
+}
+
+// anyDepth is what a name without a slash matches: it and what is beneath it,
+// wherever it lies.
+func anyDepth(name string) []string {
+	if strings.Trim(name, "*") == "" {
+		return []string{"**"}
+	}
+	if strings.Contains(name, "*") {
+		return []string{"**/" + name}
+	}
+	return []string{"**/" + name, "**/" + name + "/**"}
+}
+
+// locate splits a path into the directory it hangs from, "" for where the agent
+// works, and the rest.
+func (d *derivation) locate(spec string) (in, rel, why string) {
+	full, why := d.expand(spec)
+	if full != strings.Trim(spec, `"`) {
+		full = "/" + full
+	}
+	switch spec = full; {
+	case why != "":
+		return "", "", why
+	case spec == "":
+		return "", "", "it names no path"
+	case strings.HasPrefix(spec, "//"):
+		in, rel = "/", strings.TrimLeft(spec, "/")
+	case strings.HasPrefix(spec, "~/"):
+		in, rel = d.opts.Home, spec[2:]
+	case strings.HasPrefix(spec, "/"):
+		in, rel = d.project, spec[1:]
+	default:
+		return d.relative(spec)
+	}
+	if !strings.HasPrefix(in, "/") {
+		return "", "", "nothing says where that path begins"
+	}
+	_, rel, why = d.relative(rel)
+	return in, rel, why
+}
+
+// relative reads a path that hangs from somewhere.
+func (d *derivation) relative(spec string) (in, rel, why string) {
+	rel = strings.TrimPrefix(strings.TrimSuffix(spec, "/"), "./")
+	switch {
+	case rel == "" || rel == ".":
+		return "", ".", ""
+	case strings.ContainsAny(rel, `?[]{}\!$~`+"`'\""):
+		return "", "", "the path holds characters that not everybody reads in one way"
+	case !strings.Contains(rel, "*") && path.Clean(rel) != rel || strings.Contains("/"+rel+"/", "/../"):
+		return "", "", "the path is not written in its plain form"
+	}
+	return "", rel, ""
+}
+
+// expand fills in a variable that a text begins with and that stands for a folder:
+// that of the skill, of its plugin, of its project.
+func (d *derivation) expand(text string) (expanded, why string) {
+	text = strings.Trim(text, `"`)
+	for _, v := range []struct{ name, dir string }{
+		{"{baseDir}", d.dir},
+		{"${CLAUDE_SKILL_DIR}", d.dir},
+		{"${CLAUDE_PLUGIN_ROOT}", d.plugin},
+		{"${CLAUDE_PROJECT_DIR}", d.project},
+	} {
+		if rest, ok := strings.CutPrefix(text, v.name); ok {
+			if v.dir == "" {
+				return "", "nothing says where " + v.name + " is"
+			}
+			return v.dir + rest, ""
+		}
+	}
+	return text, ""
+}
