@@ -29,7 +29,8 @@ type line struct {
 	made   *Upstream // what was written of the server when the line was made
 	link   *upstream.Link
 	lists  [listKinds]listing
-	ups    atomic.Int64 // how often it has come up
+	shelf  atomic.Pointer[shelf] // for calls of agents that have asked for no list
+	ups    atomic.Int64          // how often it has come up
 
 	mu       sync.Mutex
 	flights  map[*call]upstream.Sink // the calls that are up

@@ -203,6 +203,9 @@ func (s *Server) Recheck() {
 	for _, t := range s.everyone() {
 		t.mu.Lock()
 		t.current = nil
+		for _, l := range t.lines {
+			l.shelf.Store(nil)
+		}
 		t.mu.Unlock()
 		t.changed(none)
 	}

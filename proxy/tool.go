@@ -127,9 +127,20 @@ func (c *call) quickly(ctx context.Context) *tool {
 	if err != nil || version == 0 {
 		return nil
 	}
+	if s := l.shelf.Load(); s != nil && s.policy == p && s.version == version {
+		return s.tools[c.exposed]
+	}
 	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant}
 	a.addTools(&source{up: only, line: l}, items)
+	l.shelf.Store(&shelf{policy: p, version: version, tools: a.tools})
 	return a.tools[c.exposed]
+}
+
+// shelf is the tools of one server, as they were made of a state of its list.
+type shelf struct {
+	policy  *Policy
+	version uint64
+	tools   map[string]*tool
 }
 
 // catalogue is what the agent sees now. If it had to be waited for, another policy
