@@ -374,3 +374,30 @@ func TestBrokenOffBody(t *testing.T) {
 		t.Errorf("%s", answer)
 	}
 }
+
+// TestNoise sends more nonsense than is recorded: of one agent, it does not hide
+// what another sends, nor what somebody without a token does.
+func TestNoise(t *testing.T) {
+	w := start(t, map[string]string{"loud": reader, "quiet": reader}, files(t, &scripted{}))
+	by := func(agent string) int {
+		count := 0
+		for _, e := range w.events.of("refusal") {
+			if e.Agent == agent {
+				count++
+			}
+		}
+		return count
+	}
+	send := func(c *client) { _ = c.post("nonsense").Body.Close() }
+	for range 700 {
+		send(w.client("loud"))
+	}
+	if n := by("agents/loud"); n < 600 || n >= 700 {
+		t.Errorf("%d of 700 are recorded, want 600 and what a moment allows", n)
+	}
+	send(w.client("quiet"))
+	send(&client{w: w, token: "cg_none"})
+	if by("agents/quiet") != 1 || by("") != 1 {
+		t.Errorf("%d and %d of another's, want 1 of each", by("agents/quiet"), by(""))
+	}
+}

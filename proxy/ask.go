@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path"
+	"strconv"
 
 	"capgate/capability"
 	"capgate/upstream"
@@ -37,7 +38,7 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	var why string
 	switch {
 	case what == "":
-		why = "the server asked for " + method + ", which is not known"
+		why = "the server asked for " + strconv.QuoteToASCII(method) + ", which is not known"
 	case !l.up().mayAsk(what):
 		why = "the server asked for " + what + ", which may_ask does not let it"
 	case what == "roots":
@@ -90,7 +91,7 @@ func unable(client wire.Value, what string, params wire.Value) string {
 }
 
 // disguised reports whether a question says something that only a reader who
-// ignores case would see.
+// ignores case would see. What says it twice has not come this far.
 func disguised(params wire.Value) bool {
 	for _, name := range [...]string{"mode", "url", "tools"} {
 		if _, plain := params.Get(name); !plain && hasFolded(params, name) {

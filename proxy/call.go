@@ -177,25 +177,45 @@ func (c *call) event(kind string) *guardrail.Event {
 	return e
 }
 
-// maxNoise is how many events a minute there may be of what was refused before it
-// was decided. Anybody can cause them, and nobody shall fill the disk with them.
-const maxNoise = 1200
+// maxNoise is how many events a minute there may be, of each agent and of those who
+// are none, of what was refused before it was decided. Anybody can cause them, and
+// nobody shall fill the disk with them, or hide among them what somebody else does.
+const maxNoise = 600
+
+// noise is the events of one agent that it can cause at will.
+type noise struct {
+	bucket bucket
+	missed int // of them, not recorded
+}
+
+// loud reports whether one more may be recorded, and how many before it were not.
+func (s *Server) loud(agent string) (missed int, fits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.noise[agent]
+	if n == nil {
+		n = new(noise)
+		s.noise[agent] = n
+	}
+	if !n.bucket.take(s.now(), maxNoise) {
+		n.missed++
+		return 0, false
+	}
+	missed, n.missed = n.missed, 0
+	return missed, true
+}
 
 // record writes an event. That it could not be written is logged here; whether
 // that stops anything is for whoever asked to know. Of refusals beyond a limit only
 // the number is recorded, with the next one.
 func (s *Server) record(e *guardrail.Event) string {
 	if e.Kind == "refusal" || e.Code == string(capability.LimitExceeded) {
-		s.mu.Lock()
-		fits := s.noise.take(s.now(), maxNoise)
-		if missed := s.missed; fits && missed > 0 {
-			e.Text, s.missed = fmt.Sprintf("%s (%d before it were not recorded)", e.Text, missed), 0
-		} else if !fits {
-			s.missed++
-		}
-		s.mu.Unlock()
+		missed, fits := s.loud(e.Agent)
 		if !fits {
 			return ""
+		}
+		if missed > 0 {
+			e.Text = fmt.Sprintf("%s (%d before it were not recorded)", e.Text, missed)
 		}
 	}
 	ref, err := s.events.Record(e)

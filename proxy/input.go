@@ -35,12 +35,12 @@ func readInputs(answer *upstream.Answer) (inputs, error) {
 	return in, nil
 }
 
-// supply gets what a server asks for. A client of the legacy era is asked on the
-// spot; one of the modern era gets the request as its answer, with our seal on
-// it, and comes back with what was asked: then the answer is done.
 // shared reports whether the server of an order is one that agents share.
 func (o *order) shared() bool { return o.line.tenant.agent == "" }
 
+// supply gets what a server asks for. A client of the legacy era is asked on the
+// spot; one of the modern era gets the request as its answer, with our seal on
+// it, and comes back with what was asked: then the answer is done.
 func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (done bool, err error) {
 	in, err := readInputs(answer)
 	if err != nil {

@@ -85,6 +85,25 @@ func TestAtkPageInOtherCase(t *testing.T) {
 	}
 }
 
+// A server asks for the directories, and for something else in the eyes of a client
+// that ignores case.
+func TestAtkQuestionInOtherCase(t *testing.T) {
+	for _, entry := range []string{
+		`{"method":"roots/list","Method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`,
+		`{"METHOD":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`,
+		`{"method":"elicitation/create","params":{"message":"a","requestedSchema":{}},"Params":{"mode":"url","url":"http://evil.example/"}}`,
+	} {
+		s := asker(`{"k":` + entry + `}`)
+		up := files(t, s)
+		up.MayAsk = []string{"roots", "elicitation"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"roots":{},"sampling":{},"elicitation":{"form":{}}}`)
+		if strings.Contains(a.Raw, "inputRequests") || !strings.Contains(a.Raw, "isError") {
+			t.Errorf("%s was passed on: %s", entry, a.Raw)
+		}
+	}
+}
+
 func hush(b []byte) []byte {
 	if !strings.Contains(string(b), "hunter2") {
 		return b
@@ -107,6 +126,9 @@ func TestAtkListsAreScrubbed(t *testing.T) {
 		if a := c.request(m, "{}"); strings.Contains(a.Raw, "hunter2") {
 			t.Errorf("%s: %s", m, a.Raw)
 		}
+	}
+	if a := c.request("tools/call", `{"name":"up__q","arguments":{}}`); !strings.Contains(a.Raw, "tool_rejected") || len(s.calls()) != 0 {
+		t.Errorf("a tool that is not listed was called: %s", a.Raw)
 	}
 }
 

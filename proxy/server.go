@@ -99,8 +99,7 @@ type Server struct {
 	mu      sync.Mutex
 	closed  bool
 	tenants map[string]*tenant // of agents, by id
-	noise   bucket             // of events that anybody can cause
-	missed  int                // of them, not recorded
+	noise   map[string]*noise  // events that anybody can cause, by agent; "" is nobody's
 	parked  parking
 	work    sync.WaitGroup // connections that are being closed
 }
@@ -130,7 +129,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, files: o.Files, seal: seal, pins: newPinboard(o.Pins),
-		tenants: map[string]*tenant{},
+		tenants: map[string]*tenant{}, noise: map[string]*noise{},
 	}
 	if s.name, err = s.secret(); err != nil {
 		return nil, err
