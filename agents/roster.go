@@ -24,6 +24,7 @@ type Roster struct {
 	ids      []string // sorted
 	findings []capability.Finding
 	claims   map[string][]string // file: the ids that it stands for
+	opts     Options
 }
 
 // Agent finds an agent by its id; "scout" and "agents/scout" are the same one.
@@ -77,6 +78,24 @@ func (r *Roster) Lineage(id string) (Lineage, error) {
 	return a.lineage, nil
 }
 
+// Compile reads grants as if they stood in an agent's record.
+func (r *Roster) Compile(a *Agent, specs ...capability.Spec) (*capability.Set, []capability.Finding) {
+	o := capability.Options{Config: r.opts.Config, Agent: a.Root, View: r.opts.View}
+	if a.Record != nil {
+		o.Dialect = a.Record.Dialect
+	}
+	return capability.Compile(specs, o)
+}
+
+// Root is the directory that the grants of an agent's record hang from, zero if
+// there is none.
+func (r *Roster) Root(a *Agent) capability.Root {
+	if a.Root.IsZero() {
+		return r.opts.Config
+	}
+	return a.Root
+}
+
 // Chain returns the sets that a requirement of an agent must be in: its own, and
 // what each of its ancestors may pass on.
 func (r *Roster) Chain(id string) (capability.Chain, error) {
@@ -104,7 +123,7 @@ type loaded struct {
 // assemble makes a roster of the files that were found. A file that is broken
 // stands also for the agents it held in the roster before.
 func assemble(opts Options, found folders, before *Roster) *Roster {
-	r := &Roster{agents: map[string]*Agent{}, claims: map[string][]string{}, findings: found.findings}
+	r := &Roster{agents: map[string]*Agent{}, claims: map[string][]string{}, findings: found.findings, opts: opts}
 	files := make([]loaded, len(found.files))
 	parallel(len(files), func(i int) { files[i] = load(found.files[i], opts) })
 	var lost []loaded

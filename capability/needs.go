@@ -149,6 +149,13 @@ func (q question) keyed() (*Requirement, error) {
 	return Keyed(q.entry.Verb, words...)
 }
 
+// Special reports whether what is reached is not of the public internet, as far as
+// its name tells: no wildcard covers it.
+func (r *Requirement) Special() bool {
+	e, _ := Lookup(r.verb)
+	return e.shape() == shapeHost && (r.target.name != "" && specialName(r.target.name) || r.target.addr.IsValid() && Special(r.target.addr))
+}
+
 // Smallest returns the narrowest grant that would cover the requirement, below
 // the root that the agent's grants hang from; ok is false when none could.
 func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {

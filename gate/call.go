@@ -44,10 +44,14 @@ func (t *Tool) called() (*capability.Requirement, error) {
 // everything they need allowed?
 func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	line, denied := g.available(agent, t)
-	if denied != nil {
+	if denied != nil && denied.Verb == "" {
 		return *denied
 	}
 	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View, Limits: line.Chain.Limits})
+	if denied != nil {
+		denied.Needs = needs // decided already; what would be needed is worth knowing all the same
+		return *denied
+	}
 	if err != nil {
 		return refused(err)
 	}

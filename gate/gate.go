@@ -73,29 +73,40 @@ func (g *Gate) Require(agent string, needs ...*capability.Requirement) Verdict {
 	return g.all(line, "", bare)
 }
 
-// decide asks the chain, and for the name of a tool every ceiling as well: to
-// execute a tool by its Rye id is to call it.
+// decide asks the chain, and for the name of a tool every ceiling as well.
 func decide(line agents.Lineage, need *capability.Requirement) capability.Decision {
 	d := line.Chain.Decide(need)
+	if !d.Allowed() {
+		return d
+	}
+	switch link, err := ceiled(line, need); {
+	case err != nil:
+		return capability.Denial(capability.MalformedArguments, need)
+	case link != "":
+		return d.Narrowed(link)
+	}
+	return d
+}
+
+// ceiled names the toolset that a requirement is outside of, "" for none. To execute
+// a tool by its Rye id is to call it.
+func ceiled(line agents.Lineage, need *capability.Requirement) (link string, err error) {
 	name := need
-	switch {
-	case !d.Allowed():
-		return d
-	case need.Verb() == "rye.execute.tool":
-		call, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: need.Object()})
-		if err != nil {
-			return capability.Denial(capability.MalformedArguments, need)
+	switch need.Verb() {
+	case invoke:
+	case "rye.execute.tool":
+		if name, err = capability.Keyed(invoke, capability.Word{Dim: "tool", Value: need.Object()}); err != nil {
+			return "", err
 		}
-		name = call
-	case need.Verb() != "tool.invoke":
-		return d
+	default:
+		return "", nil
 	}
 	for _, ceiling := range line.Ceilings {
 		if !ceiling.Set.Decide(name).Allowed() {
-			return d.Narrowed("toolset of " + ceiling.Name)
+			return "toolset of " + ceiling.Name, nil
 		}
 	}
-	return d
+	return "", nil
 }
 
 // Covers compares a whole set with what an agent holds, through its chain.

@@ -28,13 +28,15 @@ const echo = "server: bench\ntools:\n  echo: { path: fs.read, url: net.get, text
 // BenchmarkServe is a whole call through the front: read, decided, recorded,
 // forwarded to a server that answers at once, and answered.
 func BenchmarkServe(b *testing.B) {
-	for _, test := range []struct{ name, url string }{
-		{"allow", "https://api.github.com/repos/1"},
-		{"deny", "https://api.github.com.evil.example/1"},
+	const inside = "/srv/project/src/file-1.txt"
+	for _, test := range []struct{ name, path, url string }{
+		{"allow", inside, "https://api.github.com/repos/1"},
+		{"deny", inside, "https://api.github.com.evil.example/1"},
+		{"deny-path", "/srv/beside/file-1.txt", "https://api.github.com/repos/1"},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			front, token := benchFront(b)
-			body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up__echo","arguments":{"path":"/srv/project/src/file-1.txt","url":"` + test.url + `","text":"` + strings.Repeat("x", 100) + `"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+			body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up__echo","arguments":{"path":"` + test.path + `","url":"` + test.url + `","text":"` + strings.Repeat("x", 100) + `"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body))

@@ -32,13 +32,14 @@ type call struct {
 	out        stream  // takes what goes to the agent before the answer
 	into       *[]byte // where a server's answer may be read into, once; nil: memory of its own
 
-	args    wire.Value // the arguments of a tool or prompt
-	exposed string     // the name that the agent called, or the URI
-	target  string     // the same among capabilities
-	behind  string     // the upstream
-	ref     string     // ties the events of the call
-	stale   bool       // the policy was changed before the call went up
-	start   time.Time
+	args     wire.Value        // the arguments of a tool or prompt
+	exposed  string            // the name that the agent called, or the URI
+	target   string            // the same among capabilities
+	behind   string            // the upstream
+	declared *gate.Declaration // what the operator says that is called touches
+	ref      string            // ties the events of the call
+	stale    bool              // the policy was changed before the call went up
+	start    time.Time
 }
 
 // stream takes messages for the agent that go before the answer to a request.

@@ -9,6 +9,7 @@ import (
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/guardrail"
+	"capgate/mapping"
 	"capgate/wire"
 )
 
@@ -22,6 +23,7 @@ type denial struct {
 	held     []string // what the agent holds for the verb
 	why      string   // what is the case, for the agent
 	hint     string   // what to do about it
+	blocked  string   // why no grant would help, which is the operator's to know
 	event    string   // where it is recorded
 }
 
@@ -31,6 +33,9 @@ func (c *call) deny(v gate.Verdict) reply {
 	d := c.denial(v)
 	e := c.event("decision")
 	e.Decision, e.Code = "deny", string(d.code)
+	if v.Why == "" {
+		v.Why = d.blocked
+	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
 	d.event = c.server.record(e)
 	c.server.log.LogAttrs(
@@ -66,13 +71,13 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Verb != "":
 		d.need = string(v.Verb)
 		d.why = fmt.Sprintf("this needs %s, and no grant of %s is held", v.Verb, v.Verb)
-		d.hint = c.ask(string(v.Verb))
+		d.advise(c, v)
 	case v.Approve != "":
 		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
 		d.hint = "somebody must approve it first"
 	case need != nil:
 		d.why = reason(v.Decision, d.need, d.held)
-		d.hint = c.smallest(need)
+		d.advise(c, v)
 	}
 	if d.why == "" {
 		d.why = meaning(d.code)
@@ -124,22 +129,72 @@ func meaning(code capability.Code) string {
 	return "this is not allowed"
 }
 
-// smallest names the narrowest edit that would allow what was denied.
-func (c *call) smallest(need *capability.Requirement) string {
-	ag, ok := c.policy.Gate.Roster.Agent(c.agent)
-	if !ok {
-		return ""
+// advise names the narrowest grants that would allow what was denied. Where none
+// would, the agent is not told what stands in the way: that may be another agent.
+func (d *denial) advise(c *call, v gate.Verdict) {
+	const stay = "stay within what is held"
+	if d.code == capability.NotAvailable {
+		d.hint = "do without it"
+		return
 	}
-	spec, ok := need.Smallest(ag.Root)
-	if !ok {
-		return "stay within what is held"
+	needs := v.Needs
+	if need := v.Decision.Need(); len(needs) == 0 && need != nil {
+		needs = []mapping.Need{{Requirement: need}}
 	}
-	return "stay within what is held, or " + c.ask(spec.String())
+	if len(needs) == 0 { // the arguments cannot be read
+		d.hint = "ask the operator for a grant of " + string(v.Verb)
+		return
+	}
+	e := c.policy.Gate.Edit(c.agent, c.declared, needs)
+	ask, ok := c.ask(e)
+	if d.hint = stay + ", or ask the operator, who finds the reason in the event"; e.Blocked != "" || !ok {
+		d.blocked = e.Blocked
+		return
+	}
+	d.hint = stay + ", or " + ask
+	if d.held == nil {
+		d.hint = ask
+	}
+	if e.Special {
+		d.hint += " (this is not of the public internet, so that no wildcard covers it and it has to be named)"
+	}
 }
 
+// What a denial asks for fits into a line that somebody reads before running it.
+const (
+	mostAsked    = 8       // grants
+	longestAsked = 2 << 10 // bytes
+)
+
 // ask says how authority is widened: by whoever runs the gateway, never from here.
-func (c *call) ask(spec string) string {
-	return fmt.Sprintf("ask the operator for: capgate agents grant %s '%s'", strings.TrimPrefix(c.agent, "agents/"), spec)
+// The agent has chosen words of it, which a shell must not read as anything else.
+func (c *call) ask(e gate.Edit) (text string, ok bool) {
+	if len(e.Grants) == 0 || len(e.Grants) > mostAsked {
+		return "", false
+	}
+	words := []string{"capgate agents grant " + strings.TrimPrefix(c.agent, "agents/")}
+	if c.policy.Flags || e.ByHand {
+		words = words[:0]
+	}
+	for _, spec := range e.Grants {
+		word := spec.String()
+		if _, hidden := hiddenIn([]byte(word)); hidden || strings.ContainsAny(word, "\n\r\t") {
+			return "", false
+		}
+		word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		if c.policy.Flags {
+			word = "--grant " + word
+		}
+		words = append(words, word)
+	}
+	command := strings.Join(words, " ")
+	if len(command) > longestAsked {
+		return "", false
+	}
+	if c.policy.Flags {
+		return "ask the operator to start capgate wrap with: " + command, true
+	}
+	return "ask the operator for: " + command, true
 }
 
 // review says how a definition that waits is looked at. A name that a shell could

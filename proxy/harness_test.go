@@ -163,6 +163,7 @@ type world struct {
 	root    string // that grants hang from
 	ups     []*proxy.Upstream
 	options proxy.Options
+	flags   bool // the grants stand on a command line
 }
 
 // start brings a gateway up. Records are the files of agents, by name.
@@ -225,7 +226,7 @@ func (w *world) adopt() {
 		w.t.Log(f)
 	}
 	w.server.Adopt(&proxy.Policy{
-		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Hash: "test",
+		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Hash: "test", Flags: w.flags,
 	})
 }
 

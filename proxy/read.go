@@ -24,7 +24,7 @@ func (c *call) getPrompt() reply {
 	if p == nil {
 		return c.deny(denied)
 	}
-	c.behind, c.target = p.up.Name, p.up.called(p.name)
+	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
 	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
 		dst = wire.AppendString(append(dst, `"name":`...), p.name)
@@ -114,7 +114,7 @@ func (c *call) resource(key string) (*order, gate.Verdict, reply) {
 	if l == nil {
 		return nil, gate.Verdict{}, c.deny(denied)
 	}
-	c.behind, c.target = l.up().Name, l.up().Name
+	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
 	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
 	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) []byte {
 		return append(append(dst, `"uri":`...), uri.Raw()...)

@@ -107,7 +107,7 @@ func (w *world) askCovers(t config.Test) (capability.Effect, capability.Code, er
 	if err != nil {
 		return capability.Deny, "", err
 	}
-	set, _ := w.compile(ag, *t.Covers)
+	set, _ := w.roster.Compile(ag, *t.Covers)
 	for g := range set.All() {
 		if g.Inert() != "" {
 			return capability.Deny, "", fmt.Errorf("the grant is inert: %s", g.Inert())

@@ -159,7 +159,7 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement, v gate.
 		if !ok {
 			return nil, "no grant can be written that covers this alone"
 		}
-		set, _ := w.compile(up, spec)
+		set, _ := w.roster.Compile(up, spec)
 		if d := set.Decide(need); !d.Allowed() {
 			return nil, fmt.Sprintf("%s in the record of %s would not do: %s", spec, up.ID, inertness(set, d))
 		}

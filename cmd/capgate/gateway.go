@@ -68,6 +68,7 @@ func (g *gateway) adopt(w *world) error {
 	}
 	if g.world != nil {
 		w.servers.slots = g.world.servers.slots
+		w.policy.Flags = g.world.policy.Flags
 	}
 	w.servers.log = g.log
 	if g.world != nil {

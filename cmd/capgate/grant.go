@@ -64,7 +64,7 @@ func (a *app) specs(texts []string) ([]capability.Spec, error) {
 }
 
 func (a *app) grant(w *world, ag *agents.Agent, specs []capability.Spec, yes bool) error {
-	set, findings := w.compile(ag, specs...)
+	set, findings := w.roster.Compile(ag, specs...)
 	for _, f := range findings {
 		a.ui.finding(a.ui.std.err, f)
 	}

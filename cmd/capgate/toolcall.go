@@ -190,7 +190,7 @@ func (x *explanation) refuse(r *mapping.Refused, t *gate.Tool) {
 // needs is all that the call needs. The gate stops before the arguments when a
 // verb is not held; what they need is worth knowing all the same.
 func (c *explainedCall) needs(args wire.Value) ([]mapping.Need, *mapping.Refused) {
-	if c.verdict.Needs != nil || c.verdict.Refused != nil {
+	if c.verdict.Verb == "" && (c.verdict.Needs != nil || c.verdict.Refused != nil) {
 		return c.verdict.Needs, c.verdict.Refused
 	}
 	needs, err := c.tool.Mapping.Require(mapping.Call{Name: c.tool.Name, Args: args, View: c.tool.View})

@@ -144,13 +144,6 @@ func (w *world) asked() capability.View {
 	return v
 }
 
-// compile reads grants as if they stood in an agent's record.
-func (w *world) compile(ag *agents.Agent, specs ...capability.Spec) (*capability.Set, []capability.Finding) {
-	return capability.Compile(specs, capability.Options{
-		Dialect: ag.Record.Dialect, Config: w.cfg.Sandbox, Agent: ag.Root, View: w.view,
-	})
-}
-
 // above visits an agent and those it hangs from, nearest first.
 func (w *world) above(ag *agents.Agent) []*agents.Agent {
 	line := []*agents.Agent{ag}

@@ -187,6 +187,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if w, err = newWorld(cfg, roster, view); err != nil {
 		return nil, found, broken(err, "")
 	}
+	w.policy.Flags = !found
 	return w, found, nil
 }
 

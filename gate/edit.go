@@ -1,0 +1,93 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/mapping"
+)
+
+// Edit is what would have to change in an agent's own record so that what was
+// denied is allowed.
+type Edit struct {
+	Grants  []capability.Spec // all of them needed, each the narrowest there is
+	ByHand  bool              // the record is in a dialect that is not edited by command
+	Special bool              // some of it is no host of the public internet
+
+	// Blocked says for the operator why no grant in the record would do, "" if
+	// one would. It speaks of other agents.
+	Blocked string
+}
+
+// Edit finds the grants that an agent lacks for a call, and tries them: none is
+// named that would be clamped away, or that something else would deny in its turn.
+func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
+	ag, ok := g.Roster.Agent(agent)
+	line, denied := g.lineage(agent, nil)
+	if !ok || denied != nil || ag.Record == nil {
+		return Edit{Blocked: "the record cannot be loaded"}
+	}
+	e := Edit{ByHand: ag.Record.Dialect != capability.Egghead}
+	root := g.Roster.Root(ag)
+	tried := map[string]bool{}
+	for _, n := range needs {
+		need := n.Requirement
+		if e.Blocked = g.beyond(line, d, need); e.Blocked != "" {
+			return e
+		}
+		if line.Chain[0].Set.Decide(need).Allowed() {
+			continue
+		}
+		spec, ok := need.Smallest(root)
+		if !ok {
+			return Edit{Blocked: "no grant can be written that covers this alone"}
+		}
+		text := spec.String()
+		if tried[text] {
+			continue
+		}
+		tried[text] = true
+		if !g.would(ag, spec, need) {
+			return Edit{Blocked: fmt.Sprintf("no grant in the record of %s would do for %s", ag.ID, need)}
+		}
+		e.Grants = append(e.Grants, spec)
+		e.Special = e.Special || need.Special()
+	}
+	return e
+}
+
+// would reports whether a grant in the record of an agent would cover a requirement:
+// those of files and programs may be clamped away there. All others mean the same
+// wherever they stand.
+func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Requirement) bool {
+	if r := need.Verb().Resource(); r != "fs" && r != "proc" {
+		return true
+	}
+	set, _ := g.Roster.Compile(ag, spec)
+	return set.Decide(need).Allowed()
+}
+
+// beyond says what besides the agent's own grants denies a requirement.
+func (g *Gate) beyond(line agents.Lineage, d *Declaration, need *capability.Requirement) string {
+	if g.Fence.Touches(need) {
+		return fenced
+	}
+	if !d.Allows(need) {
+		return "the declaration of the upstream does not allow " + need.String()
+	}
+	if link, err := ceiled(line, need); err != nil || link != "" {
+		return "the " + link + " does not hold " + need.Object()
+	}
+	var names []string
+	for _, link := range line.Chain[1:] {
+		if !link.Set.Decide(need).Allowed() {
+			names = append(names, link.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, " and ") + " would have to allow " + need.String() + " too"
+}
