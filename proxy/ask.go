@@ -223,7 +223,7 @@ func (e loose) Notify(method string, params []byte) {
 	case "notifications/prompts/list_changed":
 		l.renew(promptList)
 	case "notifications/resources/list_changed":
-		l.renew(resourceList, templateList)
+		l.renew(resourceList, templateList, skillList)
 	case "notifications/resources/updated":
 		l.updated(params)
 	case "notifications/message", "notifications/elicitation/complete":

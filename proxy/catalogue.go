@@ -22,6 +22,8 @@ type catalogue struct {
 	prompts   map[string]*prompt
 	shared    map[string]*resource // by URI
 	templates []*resource
+	skills    []*skill            // that the agent sees
+	bundled   map[string]*bundled // their files, by URI
 	pages     [listKinds][]page
 	shown     fingerprint // of the pages
 }
@@ -31,6 +33,8 @@ type source struct {
 	up       *Upstream
 	line     *line
 	versions [listKinds]uint64 // 0: the list was not to be had
+	claims   []claim           // what of its resources are skills
+	unknown  bool              // nobody knows yet
 }
 
 // tool is one tool of a server under the name that agents call it by.
@@ -53,6 +57,7 @@ type prompt struct {
 	line    *line
 	name    string
 	raw     []byte
+	skill   *skill // the skill that it is, in place of a server's prompt
 }
 
 // resource is one resource, or template of resources, of a server.
@@ -189,6 +194,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists)}
 	for i := range lists {
 		s := &c.sources[i]
+		a.addServed(s, lists[i][skillList])
 		a.addTools(s, lists[i][toolList])
 		a.addPrompts(s, lists[i][promptList])
 		a.addResources(s, lists[i][resourceList], lists[i][templateList])
@@ -206,6 +212,7 @@ type assembly struct {
 	folded    map[string]*tool // by the name with its case folded, as clients do
 	prompted  []*prompt
 	resources []*resource
+	skilled   []*skill
 }
 
 // silent names a server whose tools have no prefix, beside others of the kind, and
@@ -289,6 +296,9 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 	clean := a.tenant.server.isClean
 	for _, it := range items {
 		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw}
+		if from.secludes(r.uri) {
+			continue
+		}
 		if _, taken := a.shared[r.uri]; taken || r.uri == "" || !clean(r.raw) {
 			a.shared[r.uri] = nil // nobody has it
 			continue
@@ -297,7 +307,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 		a.resources = append(a.resources, r)
 	}
 	for _, it := range templates {
-		if r := (&resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw}); clean(r.raw) {
+		if r := (&resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw}); clean(r.raw) && !from.secludesTemplate(r.uri) {
 			a.templates = append(a.templates, r)
 		}
 	}
@@ -316,19 +326,27 @@ func (a *assembly) finishResources(w *[listKinds]pager) {
 			w[templateList].add(r.raw)
 		}
 	}
+	for _, s := range a.skills {
+		w[resourceList].add(s.main().resource())
+		if s.template() != "" {
+			w[templateList].add(s.templateEntry())
+		}
+		w[skillList].add(s.entry())
+	}
 }
 
 // finish writes down what is shown, in an order that does not depend on anything
 // but the names.
 func (a *assembly) finish() {
 	g, agent := a.policy.Gate, a.tenant.agent
+	visible := a.tenant.outlook(a.policy)
+	a.finishSkills(visible)
 	slices.SortStableFunc(a.order, func(x, y *tool) int { return strings.Compare(x.exposed, y.exposed) })
 	slices.SortStableFunc(a.prompted, func(x, y *prompt) int { return strings.Compare(x.exposed, y.exposed) })
 	byURI := func(x, y *resource) int { return strings.Compare(x.uri, y.uri) }
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
 	var w [listKinds]pager
-	visible := a.tenant.outlook(a.policy)
 	for _, t := range a.order {
 		if t.blocked == "" && visible.tool(t) {
 			w[toolList].add(renamed(t.raw, t.exposed))
@@ -336,7 +354,7 @@ func (a *assembly) finish() {
 	}
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && g.PromptVisible(agent, p.up.promptOf(p.name)) {
+		if a.prompts[p.exposed] != nil && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}

@@ -117,7 +117,7 @@ func (l *line) meta(info upstream.Info) func(dst []byte) []byte {
 	return func(dst []byte) []byte {
 		dst = append(dst, `{"`+metaVersion+`":"`+info.Version+`","`+metaClient+`":`...)
 		dst = append(dst, l.tenant.server.self()...)
-		return append(dst, `,"`+metaCapabilities+`":{}}`...)
+		return append(dst, `,"`+metaCapabilities+`":{`+ourExtensions+`}}`...)
 	}
 }
 

@@ -83,6 +83,10 @@ func (c *call) abilities() []byte {
 		asking.Go(func() { can[i] = c.tenant.able(ctx, u) })
 	}
 	asking.Wait()
+	some := func(ability string) bool {
+		return slices.ContainsFunc(can, func(m map[string]bool) bool { return m[ability] })
+	}
+	skills := c.policy.Skills != nil || some("skills")
 	var parts []string
 	for _, a := range [...]struct{ name, body string }{
 		{"tools", `{"listChanged":true}`},
@@ -91,15 +95,18 @@ func (c *call) abilities() []byte {
 		{"completions", "{}"},
 		{"logging", "{}"},
 	} {
-		if a.name == "tools" || slices.ContainsFunc(can, func(m map[string]bool) bool { return m[a.name] }) {
+		if a.name == "tools" || some(a.name) || skills && a.name != "logging" {
 			parts = append(parts, `"`+a.name+`":`+a.body)
 		}
+	}
+	if skills {
+		parts = append(parts, `"extensions":{"`+skillsExtension+`":{"directoryRead":true}}`)
 	}
 	return []byte("{" + strings.Join(parts, ",") + "}")
 }
 
 func (t *tenant) able(ctx context.Context, u *Upstream) map[string]bool {
-	all := map[string]bool{"prompts": true, "resources": true, "completions": true, "logging": true}
+	all := map[string]bool{"prompts": true, "resources": true, "completions": true, "logging": true, "skills": true}
 	l, err := t.line(u)
 	if err != nil {
 		return all
@@ -110,6 +117,10 @@ func (t *tenant) able(ctx context.Context, u *Upstream) map[string]bool {
 	}
 	for name := range all {
 		all[name] = able(conn.Info(), name)
+	}
+	if all["skills"] = extends(conn.Info(), skillsExtension); !all["skills"] {
+		found, _, err := l.list(ctx, skillList) // among its resources
+		all["skills"] = err != nil || len(found) > 0
 	}
 	return all
 }

@@ -23,6 +23,7 @@ import (
 	"capgate/guardrail"
 	"capgate/mapping"
 	"capgate/proxy"
+	"capgate/skills"
 	"capgate/upstream"
 )
 
@@ -164,6 +165,7 @@ type world struct {
 	ups     []*proxy.Upstream
 	options proxy.Options
 	flags   bool // the grants stand on a command line
+	skills  *skills.Library
 }
 
 // start brings a gateway up. Records are the files of agents, by name.
@@ -226,7 +228,7 @@ func (w *world) adopt() {
 		w.t.Log(f)
 	}
 	w.server.Adopt(&proxy.Policy{
-		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Hash: "test", Flags: w.flags,
+		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Skills: w.skills, Hash: "test", Flags: w.flags,
 	})
 }
 

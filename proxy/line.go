@@ -47,6 +47,7 @@ const (
 	promptList
 	resourceList
 	templateList
+	skillList
 	listKinds
 )
 
@@ -59,8 +60,10 @@ func (k listKind) words() (method, member, ability string) {
 		return "prompts/list", "prompts", "prompts"
 	case resourceList:
 		return "resources/list", "resources", "resources"
-	default:
+	case templateList:
 		return "resources/templates/list", "resourceTemplates", "resources"
+	default:
+		return "skills/list", "skills", "resources"
 	}
 }
 
@@ -125,9 +128,13 @@ func (l *line) capabilities() []byte {
 // anyClient is a client that can answer whatever a server may ask.
 const anyClient = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`
 
+// ourExtensions is what the gateway itself can do of what servers offer: what they
+// serve of it is filtered here, whatever the client behind knows.
+const ourExtensions = `"extensions":{"` + skillsExtension + `":{}}`
+
 // offered writes the capabilities of a client as a server is to see them.
 func offered(u *Upstream, client wire.Value) []byte {
-	var parts []string
+	parts := []string{ourExtensions}
 	if u.mayAsk("roots") {
 		parts = append(parts, `"roots":{}`)
 	}
@@ -212,6 +219,8 @@ type item struct {
 	raw  []byte
 	doc  *wire.Doc // over raw
 	exam *exam     // of a tool
+
+	skill *served // in place of all that, of a skill
 }
 
 func (i item) text(key string) string {
@@ -345,6 +354,9 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 	conn, err := l.link.Conn(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if k == skillList {
+		return l.skills(ctx, conn)
 	}
 	method, member, ability := k.words()
 	if !able(conn.Info(), ability) {

@@ -41,6 +41,9 @@ func (c *call) list(k listKind) reply {
 		}
 		tail = append(append(append(tail, `,"nextCursor":"`...), next...), '"')
 	}
+	if k == skillList {
+		return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.fresh(tail), '}')}
+	}
 	return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.kept(tail), '}')}
 }
 
@@ -50,6 +53,11 @@ func (c *call) kept(dst []byte) []byte {
 	if !c.modern {
 		return dst
 	}
+	return c.fresh(dst)
+}
+
+// fresh says the same in whatever era, as the extension for skills does.
+func (c *call) fresh(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), freshness.Milliseconds(), 10)
 	dst = append(dst, `,"cacheScope":"private","resultType":"complete","_meta":{"`+metaServer+`":`...)
 	return append(append(dst, c.server.self()...), '}')

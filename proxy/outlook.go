@@ -1,18 +1,24 @@
 package proxy
 
+import "capgate/skills"
+
 // outlook is what the gate says of tools before they are called: which of them
 // some call of an agent could be allowed. Under one policy that depends on nothing
 // but the server and the name, so that it is not asked again each time that a list changes.
+// Of skills it is which are satisfied, which depends on nothing but what they are.
 type outlook struct {
 	policy        *Policy
 	agent         string
 	before, after map[sight]bool // by earlier catalogues, and by the one that is made
 }
 
-// sight is a tool by all that the gate's knowledge of it is made of.
+// sight is a tool or a skill by all that the gate's knowledge of it is made of.
 type sight struct {
 	up   *Upstream
 	name string // the server's own
+
+	own  *skills.Skill // of the gateway's folders
+	from *served       // of a server
 }
 
 // outlook returns what is known under a policy. What is not in the next catalogue
@@ -37,10 +43,22 @@ func (t *tenant) remember(o *outlook) {
 
 // tool reports whether some call of a tool could be allowed.
 func (o *outlook) tool(t *tool) bool {
-	key := sight{up: t.up, name: t.name}
+	return o.sees(sight{up: t.up, name: t.name}, func() bool { return o.policy.Gate.Visible(o.agent, t.gate) })
+}
+
+// skill reports whether a skill is satisfied.
+func (o *outlook) skill(s *skill) bool {
+	key := sight{from: s.from}
+	if s.from == nil {
+		key.own = s.about
+	}
+	return o.sees(key, func() bool { return o.policy.Gate.Skill(o.agent, s.about).Satisfied })
+}
+
+func (o *outlook) sees(key sight, ask func() bool) bool {
 	visible, known := o.before[key]
 	if !known {
-		visible = o.policy.Gate.Visible(o.agent, t.gate)
+		visible = ask()
 	}
 	o.after[key] = visible
 	return visible

@@ -11,6 +11,7 @@ import (
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/mapping"
+	"capgate/skills"
 	"capgate/upstream"
 )
 
@@ -19,9 +20,10 @@ import (
 type Policy struct {
 	Gate        *gate.Gate
 	Credentials *agents.Credentials
-	Upstreams   []*Upstream // each under a name of its own
-	Hash        string      // names the policy in events
-	Flags       bool        // the grants stand on the command line of wrap, and in no record
+	Upstreams   []*Upstream     // each under a name of its own
+	Skills      *skills.Library // nil: the gateway has none of its own
+	Hash        string          // names the policy in events
+	Flags       bool            // the grants stand on the command line of wrap, and in no record
 }
 
 // upstream finds an upstream by name.

@@ -24,6 +24,9 @@ func (c *call) getPrompt() reply {
 	if p == nil {
 		return c.deny(denied)
 	}
+	if p.skill != nil {
+		return c.promptSkill(p.skill)
+	}
 	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
 	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
@@ -96,7 +99,12 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 
 // readResource answers resources/read.
 func (c *call) readResource() reply {
-	o, v, r := c.resource("uri")
+	if uri, ok := c.skillURI(); ok {
+		if f, v := c.findFile(uri); f != nil {
+			return c.readFile(f, v)
+		}
+	}
+	o, v, r := c.resource()
 	if o == nil {
 		return r
 	}
@@ -104,8 +112,8 @@ func (c *call) readResource() reply {
 }
 
 // resource finds the server of a resource, and decides.
-func (c *call) resource(key string) (*order, gate.Verdict, reply) {
-	uri, _ := c.params.Get(key)
+func (c *call) resource() (*order, gate.Verdict, reply) {
+	uri, _ := c.params.Get("uri")
 	var ok bool
 	if c.exposed, ok = uri.Str(); !ok || c.exposed == "" {
 		return nil, gate.Verdict{}, c.malformed(c.method + " names no resource")
@@ -131,6 +139,9 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 	if err != nil {
 		return nil, unknown
 	}
+	if isSkillURI(uri) {
+		return nil, unknown
+	}
 	if r, known := cat.shared[uri]; known {
 		for _, t := range cat.templates {
 			if r != nil && t.line != r.line && fits(t.uri, uri) {
@@ -140,7 +151,7 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 		if r == nil {
 			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
 		}
-		return r.line, unknown
+		return cat.unless(r.line, uri), unknown
 	}
 	var found *line
 	for _, t := range cat.templates {
@@ -155,7 +166,7 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 	if found == nil && len(cat.sources) == 1 {
 		found = cat.sources[0].line // there is no other it could be
 	}
-	return found, unknown
+	return cat.unless(found, uri), unknown
 }
 
 // fits reports whether a URI could be one that a template describes: what stands
@@ -196,6 +207,9 @@ func (c *call) complete() reply {
 	around, hasContext := c.params.Get("context")
 	if argument.Kind() != wire.Object || hasContext && around.Kind() != wire.Object {
 		return c.malformed("completion/complete completes no argument")
+	}
+	if r, ok := c.completeSkill(ref, argument); ok {
+		return r
 	}
 	var l *line
 	var v gate.Verdict

@@ -41,7 +41,7 @@ type session struct {
 	flights map[string]context.CancelFunc
 	asked   map[string]chan outcome
 	count   uint64
-	watched map[string]*line // resources, by URI
+	watched map[string]*watched // resources, by URI
 }
 
 // outcome is what a client answered.
@@ -53,7 +53,7 @@ type outcome struct {
 func newSession(id, name, version string, client *wire.Doc, now time.Time) *session {
 	return &session{
 		id: id, name: name, version: version, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
-		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*line{},
+		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*watched{},
 	}
 }
 
@@ -76,10 +76,10 @@ func (s *session) end() {
 	for _, cancel := range s.flights {
 		cancel()
 	}
-	own, watched := s.tenant, s.watched
-	s.watched = map[string]*line{}
+	own, all := s.tenant, s.watched
+	s.watched = map[string]*watched{}
 	s.mu.Unlock()
-	unwatchAll(watched)
+	unwatchAll(all)
 	if own != nil && own.only == s {
 		own.close()
 	}

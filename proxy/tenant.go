@@ -196,6 +196,7 @@ func (t *tenant) look() {
 		ctx, cancel := context.WithTimeout(t.server.ctx, listTime)
 		if cat, err := t.catalogue(ctx); err == nil {
 			t.announce(cat.shown, said)
+			t.tellReaders(cat)
 		}
 		cancel()
 	}

@@ -13,11 +13,13 @@ import (
 
 // subscribe answers resources/subscribe of the legacy era.
 func (c *call) subscribe() reply {
-	o, v, r := c.resource("uri")
-	if o == nil {
-		return r
+	uri, _ := c.params.Get("uri")
+	var ok bool
+	if c.exposed, ok = uri.Str(); !ok || c.exposed == "" {
+		return c.malformed(c.method + " names no resource")
 	}
-	if !v.Decision.Allowed() {
+	w, v := c.watchable(c.exposed)
+	if w == nil {
 		return c.deny(v)
 	}
 	s := c.session
@@ -34,23 +36,76 @@ func (c *call) subscribe() reply {
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up()))
-	defer cancel()
-	if err := o.line.watch(ctx, c.exposed); err != nil {
-		return c.failed(o, err)
+	if err := c.watch(c.ctx, w); err != nil {
+		return c.failed(&order{line: w.line}, err)
 	}
 	c.outcome(0, "")
 	s.mu.Lock()
 	_, twice := s.watched[c.exposed]
 	late := s.over || twice
 	if !late {
-		s.watched[c.exposed] = o.line
+		s.watched[c.exposed] = w
 	}
 	s.mu.Unlock()
 	if late { // the session ended meanwhile, or asked twice at once
-		o.line.unwatch(c.exposed)
+		w.end()
 	}
 	return reply{result: []byte("{}")}
+}
+
+// watched is a resource that a session or stream is told of.
+type watched struct {
+	line   *line  // over which its server is asked, nil for a file of the gateway's own
+	uri    string // the server's
+	digest string // of a file of a skill, as the agent knows it; "" for anything else
+}
+
+// end tells the server that one watcher less wants to know.
+func (w *watched) end() {
+	if w.line != nil {
+		w.line.unwatch(w.uri)
+	}
+}
+
+// watchable finds what a subscription is to, and decides. Nil is nothing that may be
+// watched.
+func (c *call) watchable(uri string) (*watched, gate.Verdict) {
+	if f, v := c.findFile(uri); f != nil {
+		if !v.Satisfied {
+			return nil, noSkill(v)
+		}
+		w := &watched{uri: f.name, digest: f.digest}
+		if c.target = f.uri; f.skill.line != nil {
+			w.line, c.behind = f.skill.line, f.skill.line.up().Name
+		}
+		return w, gate.Verdict{}
+	}
+	l, denied := c.holder(uri)
+	if l == nil {
+		return nil, denied
+	}
+	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
+	v := c.policy.Gate.Resource(c.agent, l.up().resources(), uri)
+	if !v.Decision.Allowed() {
+		return nil, v
+	}
+	return &watched{line: l, uri: uri}, v
+}
+
+// watch has the server of a resource tell of it. That a file of a skill has changed
+// is seen in the lists too, so that a server need not be able to.
+func (c *call) watch(ctx context.Context, w *watched) error {
+	if w.line == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeLimit(w.line.up()))
+	defer cancel()
+	err := w.line.watch(ctx, w.uri)
+	if err != nil && w.digest != "" {
+		c.server.log.Debug("a server does not tell of a skill's file", "upstream", w.line.up().Name, "error", err)
+		w.line, err = nil, nil
+	}
+	return err
 }
 
 // unsubscribe answers resources/unsubscribe. It needs nothing: it only ends
@@ -60,11 +115,11 @@ func (c *call) unsubscribe() reply {
 	text, _ := uri.Str()
 	s := c.session
 	s.mu.Lock()
-	l := s.watched[text]
+	w := s.watched[text]
 	delete(s.watched, text)
 	s.mu.Unlock()
-	if l != nil {
-		l.unwatch(text)
+	if w != nil {
+		w.end()
 	}
 	return reply{result: []byte("{}")}
 }
@@ -153,9 +208,9 @@ func (l *line) unwatch(uri string) {
 }
 
 // unwatchAll ends everything that a session or stream watches.
-func unwatchAll(watched map[string]*line) {
-	for uri, l := range watched {
-		l.unwatch(uri)
+func unwatchAll(all map[string]*watched) {
+	for _, w := range all {
+		w.end()
 	}
 }
 
@@ -224,6 +279,11 @@ func (l *line) updated(params []byte) {
 		return
 	}
 	s := l.tenant.server
+	if l.listed(uri) {
+		l.lists[skillList].renew()
+		l.tenant.touched(none)
+		return
+	}
 	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
 	for _, t := range s.everyone() {
 		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
@@ -234,14 +294,14 @@ func (l *line) updated(params []byte) {
 		t.mu.Unlock()
 		for _, one := range sessions {
 			one.mu.Lock()
-			watched := one.watched[uri] == l
+			w := one.watched[uri]
 			one.mu.Unlock()
-			if watched {
+			if w != nil && w.line == l && w.digest == "" {
 				one.notify("notifications/resources/updated", body)
 			}
 		}
 		for _, one := range streams {
-			if one.watched[uri] == l {
+			if w := one.watched[uri]; w != nil && w.line == l && w.digest == "" {
 				one.notify("notifications/resources/updated", body)
 			}
 		}
@@ -253,7 +313,7 @@ type listener struct {
 	credential string
 	id         []byte          // of the request, which tags what is sent
 	wants      map[string]bool // methods
-	watched    map[string]*line
+	watched    map[string]*watched
 	mu         sync.Mutex
 	queue      [][]byte
 	wake       chan struct{}
@@ -313,7 +373,7 @@ func (c *call) listen() reply {
 		return c.malformed("subscriptions/listen says not what it listens for")
 	}
 	l := &listener{
-		id: append([]byte(nil), c.id...), wants: map[string]bool{}, watched: map[string]*line{}, credential: c.credential,
+		id: append([]byte(nil), c.id...), wants: map[string]bool{}, watched: map[string]*watched{}, credential: c.credential,
 		wake: make(chan struct{}), ended: make(chan struct{}),
 	}
 	granted := c.heard(l, filter)
@@ -416,22 +476,17 @@ func (c *call) hear(l *listener, uri string) bool {
 	if _, again := l.watched[uri]; again || len(l.watched) >= maxWatched || !c.tenant.mayCall(c.server.now()) {
 		return false
 	}
-	line, _ := c.holder(uri)
-	if line == nil {
+	w, v := c.watchable(uri)
+	if w == nil {
 		return false
 	}
-	v := c.policy.Gate.Resource(c.agent, line.up().resources(), uri)
-	if !v.Decision.Allowed() {
-		return false
-	}
-	c.behind, c.target = line.up().Name, line.up().Name
 	if _, ok := c.allow(v); !ok {
 		return false
 	}
-	if err := line.watch(c.ctx, uri); err != nil {
+	if err := c.watch(c.ctx, w); err != nil {
 		c.notice("a subscription failed", "error", err)
 		return false
 	}
-	l.watched[uri] = line
+	l.watched[uri] = w
 	return true
 }

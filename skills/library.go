@@ -18,12 +18,13 @@ type Library struct {
 	byPath   map[string]*Skill
 	findings []capability.Finding
 	digest   string
+	opts     Options
 }
 
 // Load reads every skill below the folders. It never fails: what cannot be read is
 // hidden, and a finding says so.
 func Load(o Options, dirs ...string) *Library {
-	l := &Library{byPath: map[string]*Skill{}}
+	l := &Library{byPath: map[string]*Skill{}, opts: o}
 	var found []*Skill
 	for _, dir := range dirs {
 		w := walk{opts: o}

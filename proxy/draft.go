@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"capgate/skills"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// draftManifest is the resource in which servers listed the files of a skill before
+// the extension had a way to.
+const draftManifest = "_manifest"
+
+// drafts makes skills of the resources of a server that does not speak the extension:
+// a SKILL.md is one, and a manifest beside it says which files it has. Without a
+// manifest it is that one file, as nothing else is bound to a digest.
+func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item) ([]*served, error) {
+	var all []*served
+	listed := map[string]bool{}
+	for _, it := range items {
+		listed[it.text("uri")] = true
+	}
+	for _, it := range items {
+		uri := it.text("uri")
+		root, ok := strings.CutSuffix(uri, "/"+skillFile)
+		if !ok || !isSkillURI(uri) {
+			continue
+		}
+		s := &served{root: root}
+		if all = append(all, s); !plainURI(uri) {
+			s.flaw = "its URI is not one of a " + skillFile
+			continue
+		}
+		if err := l.draft(ctx, conn, s, listed[root+"/"+draftManifest]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// draft reads what there is of one skill.
+func (l *line) draft(ctx context.Context, conn upstream.Conn, s *served, hasManifest bool) error {
+	if hasManifest {
+		data, err := l.readFile(ctx, conn, s.root+"/"+draftManifest)
+		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			s.flaw = s.readManifest(data)
+			return nil
+		}
+		s.flaw = "its manifest cannot be read: " + err.Error()
+		return nil
+	}
+	if err := l.readSkill(ctx, conn, s); err != nil || s.flaw != "" {
+		return err
+	}
+	s.files = []servedFile{{uri: s.uri(), digest: skills.Digest(s.text), size: int64(len(s.text))}}
+	return nil
+}
+
+// readManifest reads which files a skill has, and says what is wrong with that.
+func (s *served) readManifest(data []byte) (flaw string) {
+	doc, err := wire.Parse(data)
+	if err != nil {
+		return "its manifest cannot be read: " + err.Error()
+	}
+	list, _ := doc.Root().Get("files")
+	if list.Kind() != wire.Array || list.Len() > maxSkillFiles {
+		return "its manifest does not list its files, or too many"
+	}
+	for v := range list.Elems() {
+		name, _ := v.Get("path")
+		digest, _ := v.Get("hash")
+		size, _ := v.Get("size")
+		text, _ := name.Str()
+		hash, _ := digest.Str()
+		bytes, sized := size.Int64()
+		f := servedFile{uri: s.root + "/" + text, digest: digestPrefix + strings.TrimPrefix(hash, digestPrefix), size: bytes}
+		if path.Clean("/"+text) != "/"+text {
+			return "its manifest lists a file that does not lie in its folder"
+		}
+		if flaw := s.add(f, sized); flaw != "" {
+			return flaw
+		}
+	}
+	if slices.ContainsFunc(s.files, func(f servedFile) bool { return f.uri == s.root+"/"+draftManifest }) {
+		return "it has a file of the name of its manifest"
+	}
+	return s.complete()
+}

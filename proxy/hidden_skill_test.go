@@ -1,0 +1,177 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// hiddenRoutes are requests that would show something of a skill, which HIDDEN
+// stands for; the first few do for an agent that satisfies it.
+func hiddenRoutes() (good, bad []string) {
+	good = []string{
+		`skills/get {"uri":"skill://HIDDEN/SKILL.md"}`,
+		`resources/read {"uri":"skill://HIDDEN/SKILL.md"}`,
+		`resources/read {"uri":"skill://HIDDEN/more/a.md"}`,
+		`resources/directory/read {"uri":"skill://HIDDEN"}`,
+		`resources/directory/read {"uri":"skill://HIDDEN/more"}`,
+		`prompts/get {"name":"HIDDEN"}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"skill://HIDDEN/{+file}"},"argument":{"name":"file","value":""}}`,
+		`completion/complete {"ref":{"type":"ref/prompt","name":"HIDDEN"},"argument":{"name":"x","value":""}}`,
+	}
+	for _, uri := range []string{
+		"skill://notes/../HIDDEN/SKILL.md", "skill://notes/%2e%2e/HIDDEN/SKILL.md", "skill://HIDDEN/./SKILL.md", "skill://HIDDEN//SKILL.md",
+		"skill:///HIDDEN/SKILL.md", "skill:/HIDDEN/SKILL.md", "skill:HIDDEN/SKILL.md", "SKILL://HIDDEN/SKILL.md", "Skill://HIDDEN/SKILL.md",
+		"skill://HIDDEN/SKILL.md/", "skill://HIDDEN/SKILL.md?", "skill://HIDDEN/SKILL.md#x", "skill://HIDDEN/SKILL%2Emd", "skill://HIDDEN%2FSKILL.md",
+		"skill%3A//HIDDEN/SKILL.md", "skill://HIDDEN/skill.md", "skill://HIDDEN\\SKILL.md", " skill://HIDDEN/SKILL.md", "sk\\till://HIDDEN/SKILL.md",
+		"skill://notes/SKILL.md/../../HIDDEN/SKILL.md", "skill://HIDDEN", "skill://HIDDEN/", "skill://", "skill:", "skill://HIDDEN/_manifest",
+		"skill://index.json", "skill://*/SKILL.md", "skill://user@HIDDEN/SKILL.md", "skill://HIDDEN:80/SKILL.md", "skill://./HIDDEN/SKILL.md",
+	} {
+		quoted := strings.ReplaceAll(string(mustJSON(uri)), `\\t`, `\t`)
+		for _, method := range []string{"resources/read", "skills/get", "resources/directory/read"} {
+			bad = append(bad, method+` {"uri":`+quoted+`}`)
+		}
+	}
+	for _, name := range []string{"hidden", "HIDDEN ", "skill__HIDDEN", "skill://HIDDEN/SKILL.md", "inner", "outer", "broken"} {
+		bad = append(bad, `prompts/get {"name":"`+name+`"}`)
+	}
+	for _, uri := range []string{"skill://outer/SKILL.md", "skill://outer/inner/SKILL.md", "skill://broken/SKILL.md"} {
+		bad = append(bad, `resources/read {"uri":"`+uri+`"}`, `skills/get {"uri":"`+uri+`"}`)
+	}
+	bad = append(
+		bad, `resources/directory/read {"uri":"skill://outer"}`, `resources/directory/read {"uri":"skill://outer/inner"}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"skill://{+file}"},"argument":{"name":"file","value":""}}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"skill://notes/{+file}"},"argument":{"name":"file","value":"../"}}`,
+	)
+	return good, bad
+}
+
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// sameRefusal compares what is said of a hidden skill with what is said of none.
+func sameRefusal(t *testing.T, route string, hidden, unknown said) {
+	t.Helper()
+	const mismatch = -32020 // of the header that repeats a URI with blanks
+	if hidden.Error == nil || unknown.Error == nil || hidden.Error.Code != -32602 && hidden.Error.Code != mismatch {
+		t.Errorf("%s: %s, %s", route, hidden.Raw, unknown.Raw)
+		return
+	}
+	h, u := denialOf(t, hidden), denialOf(t, unknown)
+	if a, b := strings.ReplaceAll(hidden.Error.Message, h.Event, ""), strings.ReplaceAll(unknown.Error.Message, u.Event, ""); a != b {
+		t.Errorf("%s: hidden is %q, unknown %q", route, a, b)
+	}
+	h.Event, h.Tool, u.Event, u.Tool = "", "", "", ""
+	if diff := cmp.Diff(h, u); diff != "" {
+		t.Errorf("%s: %s", route, diff)
+	}
+}
+
+// TestHiddenSkills: what an agent does not satisfy is not there, by whatever route,
+// in the words for what there never was. Nothing of it reaches the agent, and each
+// refusal is an event. The agent may read any resource there is.
+func TestHiddenSkills(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	w := skilled(t, up)
+	w.write("scout", "---\nclass: agent\ncapabilities:\n  - fs.read: { in: $ROOT, paths: [docs] }\n  - resource.read: { uris: [\"**\"] }\n  - prompt.get: { names: [\"**\"] }\n---\n")
+	w.adopt()
+	good, bad := hiddenRoutes()
+	split := func(route, name string) (method, params string) {
+		method, params, _ = strings.Cut(strings.ReplaceAll(route, "HIDDEN", name), " ")
+		return method, params
+	}
+	inEras(t, w, "boss", func(t *testing.T, do ask) {
+		for _, route := range good {
+			if a := do(split(route, "secret")); a.Error != nil {
+				t.Errorf("%s: whoever satisfies it is told %s", route, a.Raw)
+			}
+		}
+	})
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		for _, route := range append(good, bad...) {
+			before := len(w.events.of("decision")) + len(w.events.of("refusal"))
+			hidden, unknown := do(split(route, "secret")), do(split(route, "nosuch"))
+			if strings.Contains(hidden.Raw, hiddenText) {
+				t.Errorf("%s shows what is hidden: %s", route, hidden.Raw)
+			}
+			if strings.Contains(route, "notes/{+file}") {
+				if !strings.Contains(hidden.Raw, `"values":[]`) {
+					t.Errorf("%s: %s", route, hidden.Raw)
+				}
+				continue
+			}
+			sameRefusal(t, route, hidden, unknown)
+			if n := len(w.events.of("decision")) + len(w.events.of("refusal")) - before; n != 2 {
+				t.Errorf("%s: %d events for two refusals", route, n)
+			}
+		}
+		for _, method := range []string{"skills/list", "resources/list", "resources/templates/list", "prompts/list"} {
+			a := do(method, "{}")
+			for _, name := range []string{"secret", "outer", "inner", "broken", hiddenText} {
+				if strings.Contains(a.Raw, name) {
+					t.Errorf("%s shows %s: %s", method, name, a.Raw)
+				}
+			}
+		}
+	})
+	if calls := s.calls(); len(calls) > 0 {
+		t.Errorf("the server was asked %v", calls)
+	}
+}
+
+// TestSkillOfAnotherSession: what one agent may read is not to be had with another
+// agent's session or cursor.
+func TestSkillOfAnotherSession(t *testing.T) {
+	w := skilled(t)
+	boss, scout := w.client("boss"), w.client("scout")
+	boss.initialize("{}")
+	scout.session = boss.session
+	if a := scout.request("resources/read", uriParams("skill://secret/SKILL.md")); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// TestSkillChangedOnDisk: a file that is not what the skill was decided on is not
+// served.
+func TestSkillChangedOnDisk(t *testing.T) {
+	w := skilled(t)
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		file := filepath.Join(w.root, "skills", "notes", "references", "guide.md")
+		if err := os.WriteFile(file, []byte("the gUide"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := do("resources/read", uriParams("skill://notes/references/guide.md"))
+		if denialOf(t, a).Code != "not_available" || strings.Contains(a.Raw, "gUide") {
+			t.Errorf("%s", a.Raw)
+		}
+		if err := os.WriteFile(file, []byte("the guide"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if a := do("resources/read", uriParams("skill://notes/references/guide.md")); a.Error != nil {
+			t.Errorf("%s", a.Raw)
+		}
+	})
+}
+
+// TestUnrecordedSkillIsNotRead: what cannot be recorded is not read.
+func TestUnrecordedSkillIsNotRead(t *testing.T) {
+	w := skilled(t)
+	c := w.client("scout")
+	c.initialize("{}")
+	w.events.failWith(os.ErrPermission)
+	a := c.request("resources/read", uriParams("skill://notes/SKILL.md"))
+	w.events.failWith(nil)
+	if denialOf(t, a).Code != "not_available" || strings.Contains(a.Raw, "Notes") {
+		t.Errorf("%s", a.Raw)
+	}
+}

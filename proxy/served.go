@@ -1,0 +1,340 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"capgate/skills"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// What the extension bounds of one skill, and what we bound of all that one server
+// serves.
+const (
+	maxSkillFiles  = 512
+	maxSkillBytes  = 16 << 20
+	maxServed      = 1024     // skills
+	maxServedBytes = 32 << 20 // of their SKILL.md, which are kept
+	maxReads       = 8        // of them at the same time
+)
+
+// skillsExtension is the name of the extension for skills.
+const skillsExtension = "io.modelcontextprotocol/skills"
+
+// served is a skill as its server lists it.
+type served struct {
+	root        string       // the server's URI of its folder
+	files       []servedFile // SKILL.md among them; nil for one that the server makes up as it is read
+	description string       // as the list says, "" when it does not
+	flaw        string       // why it is shown to nobody, "" if it may be
+	text        []byte       // its SKILL.md, as it was when the list was fetched
+}
+
+// servedFile is one file of it.
+type servedFile struct {
+	uri    string // the server's
+	digest string
+	size   int64
+}
+
+func (s *served) uri() string { return s.root + "/" + skillFile }
+
+// file finds one of the files by the server's URI.
+func (s *served) file(uri string) (servedFile, bool) {
+	i := slices.IndexFunc(s.files, func(f servedFile) bool { return f.uri == uri })
+	if i < 0 {
+		return servedFile{}, false
+	}
+	return s.files[i], true
+}
+
+// extends reports whether a server said that it speaks an extension.
+func extends(info upstream.Info, name string) bool {
+	var doc wire.Doc
+	if doc.Parse(info.Capabilities, wire.Limits{}) != nil {
+		return false
+	}
+	all, _ := doc.Root().Get("extensions")
+	v, ok := all.Get(name)
+	return ok && v.Kind() == wire.Object
+}
+
+// skills fetches what skills a server has, with the SKILL.md of each: what a skill
+// requires is read out of the bytes that the server serves, and not out of what its
+// list says.
+func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
+	all, err := l.skillList(ctx, conn)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if len(all) > maxServed {
+		return nil, fmt.Errorf("there are more than %d skills", maxServed)
+	}
+	l.keep(all)
+	var (
+		reading sync.WaitGroup
+		slots   = make(chan struct{}, maxReads)
+		errs    = make([]error, len(all))
+	)
+	for i, s := range all {
+		if s.flaw == "" && s.text == nil {
+			reading.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				errs[i] = l.readSkill(ctx, conn, s)
+			})
+		}
+	}
+	reading.Wait()
+	items, bytes := make([]item, len(all)), 0
+	for i, s := range all {
+		if bytes += len(s.text); bytes > maxServedBytes {
+			return nil, fmt.Errorf("the %s of all skills are longer than %d bytes", skillFile, maxServedBytes)
+		}
+		if s.flaw != "" {
+			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root, "why", s.flaw)
+		}
+		items[i] = item{skill: s}
+	}
+	return items, errors.Join(errs...)
+}
+
+// keep takes over what is known already of skills whose digest has not changed.
+func (l *line) keep(all []*served) {
+	g := &l.lists[skillList]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := make(map[string]*served, len(g.items))
+	for _, it := range g.items {
+		known[it.skill.root] = it.skill
+	}
+	for _, s := range all {
+		if old := known[s.root]; old != nil && s.flaw == "" && old.flaw == "" {
+			now, listed := s.file(s.uri())
+			if before, _ := old.file(s.uri()); listed && now == before {
+				s.text = old.text
+			}
+		}
+	}
+}
+
+// skillList fetches the list of a server that speaks the extension, and makes one of
+// the resources of a server that serves skills as was done before.
+func (l *line) skillList(ctx context.Context, conn upstream.Conn) ([]*served, error) {
+	switch {
+	case extends(conn.Info(), skillsExtension):
+		raw, err := upstream.List(ctx, conn, "skills/list", "skills", l.meta(conn.Info()))
+		all := make([]*served, len(raw))
+		for i, r := range raw {
+			all[i] = readEntry(r)
+		}
+		return all, err
+	case able(conn.Info(), "resources"):
+		items, _, err := l.list(ctx, resourceList)
+		if err != nil {
+			return nil, err
+		}
+		return l.drafts(ctx, conn, items)
+	}
+	return nil, nil
+}
+
+// readEntry reads an entry of skills/list. One that is not as it must be has a flaw,
+// and keeps the place that it claims.
+func readEntry(raw []byte) *served {
+	s := new(served)
+	doc, err := wire.Parse(raw)
+	if err != nil {
+		s.flaw = err.Error()
+		return s
+	}
+	uri, _ := doc.Root().Get("uri")
+	text, _ := uri.Str()
+	s.root = strings.TrimSuffix(text, "/"+skillFile)
+	front, _ := doc.Root().Get("frontmatter")
+	name, _ := front.Get("name")
+	about, _ := front.Get("description")
+	s.description, _ = about.Str()
+	files, _ := doc.Root().Get("resources")
+	switch {
+	case s.root == text || !plainURI(text):
+		s.flaw = "its URI is not one of a " + skillFile
+	case !name.Equal(segmentName(path.Base(s.root))):
+		s.flaw = "its name is not the end of its URI"
+	case files.Equal("dynamic"):
+	case files.Kind() != wire.Array || files.Len() == 0:
+		s.flaw = "it does not list its files"
+	default:
+		s.flaw = s.readFiles(files)
+	}
+	return s
+}
+
+// segmentName is a segment of a plain URI, unescaped.
+func segmentName(segment string) string {
+	var b strings.Builder
+	for segment != "" {
+		var c byte
+		c, segment = unescape(segment)
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// readFiles reads the manifest of a skill, and says what is wrong with it.
+func (s *served) readFiles(list wire.Value) (flaw string) {
+	if list.Len() > maxSkillFiles {
+		return fmt.Sprintf("it has more than %d files", maxSkillFiles)
+	}
+	for v := range list.Elems() {
+		uri, _ := v.Get("uri")
+		digest, _ := v.Get("digest")
+		size, _ := v.Get("size")
+		var f servedFile
+		var sized bool
+		f.uri, _ = uri.Str()
+		f.digest, _ = digest.Str()
+		f.size, sized = size.Int64()
+		if flaw := s.add(f, sized); flaw != "" {
+			return flaw
+		}
+	}
+	return s.complete()
+}
+
+// add takes a file into the manifest.
+func (s *served) add(f servedFile, sized bool) (flaw string) {
+	_, twice := s.file(f.uri)
+	switch {
+	case !plainURI(f.uri) || !within(s.root, f.uri) || f.uri == s.root:
+		return "it lists a file that does not lie in its folder"
+	case twice:
+		return "it lists a file twice"
+	case !isDigest(f.digest):
+		return "it lists a file without a digest"
+	case !sized || f.size < 0 || f.size > maxSkillBytes:
+		return "it lists a file without a size that can be"
+	}
+	s.files = append(s.files, f)
+	return ""
+}
+
+// complete says what is wrong with the manifest as a whole.
+func (s *served) complete() (flaw string) {
+	var total int64
+	for _, f := range s.files {
+		total += f.size
+	}
+	if total > maxSkillBytes {
+		return fmt.Sprintf("its files are longer than %d bytes", maxSkillBytes)
+	}
+	if _, ok := s.file(s.uri()); !ok {
+		return "its list of files lacks " + skillFile
+	}
+	slices.SortFunc(s.files, func(a, b servedFile) int { return strings.Compare(a.uri, b.uri) })
+	return ""
+}
+
+const digestPrefix = "sha256:"
+
+func isDigest(text string) bool {
+	hexed, ok := strings.CutPrefix(text, digestPrefix)
+	return ok && len(hexed) == 2*sha256.Size && strings.Trim(hexed, "0123456789abcdef") == ""
+}
+
+// errMismatch says that a server serves something else than it has listed.
+var errMismatch = errors.New("the file is not the one that was decided on")
+
+// check reports whether bytes are those of the file.
+func (f servedFile) check(data []byte) error {
+	if int64(len(data)) != f.size || skills.Digest(data) != f.digest {
+		return errMismatch
+	}
+	return nil
+}
+
+// readSkill reads the SKILL.md of a skill. What the server refuses or gets wrong is
+// a flaw of the skill; a server that does not answer is an error.
+func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) error {
+	data, err := l.readFile(ctx, conn, s.uri())
+	if err != nil {
+		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
+			return err
+		}
+		s.flaw = skillFile + " cannot be read: " + err.Error()
+		return nil
+	}
+	f, listed := s.file(s.uri())
+	if listed && f.check(data) != nil {
+		s.flaw = skillFile + " has not the digest that is listed"
+		return nil
+	}
+	s.text = data
+	return nil
+}
+
+// readFile reads one resource of a server as bytes.
+func (l *line) readFile(ctx context.Context, conn upstream.Conn, uri string) ([]byte, error) {
+	params := wire.AppendString([]byte(`{"uri":`), uri)
+	if meta := l.meta(conn.Info()); meta != nil {
+		params = meta(append(params, `,"_meta":`...))
+	}
+	answer, err := conn.Call(ctx, upstream.Request{Method: "resources/read", Name: uri, Params: append(params, '}')}, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Error != nil:
+		return nil, errors.New("the server refuses it")
+	case answer.Type != "" && answer.Type != "complete":
+		return nil, errors.New("the server does not answer with the file")
+	}
+	c, err := readContent(answer.Result, uri)
+	return c.data, err
+}
+
+// content is the one file that a resources/read has brought.
+type content struct {
+	data       []byte
+	start, end int // of its URI in the result
+}
+
+// readContent takes the file out of a result. A result that holds anything besides
+// is refused: nothing was decided on that.
+func readContent(result []byte, uri string) (content, error) {
+	doc, err := wire.Parse(result)
+	if err != nil {
+		return content{}, err
+	}
+	list, _ := doc.Root().Get("contents")
+	if list.Kind() != wire.Array || list.Len() != 1 {
+		return content{}, errors.New("the result is not one file")
+	}
+	var c content
+	for one := range list.Elems() {
+		said, _ := one.Get("uri")
+		text, isText := one.Get("text")
+		blob, isBlob := one.Get("blob")
+		if !said.Equal(uri) || isText == isBlob {
+			return content{}, errors.New("the result is another file than was asked for")
+		}
+		c.start, c.end = said.Span()
+		plain, ok := text.Str()
+		if c.data = []byte(plain); isBlob {
+			packed, isPacked := blob.Str()
+			c.data, err = base64.StdEncoding.Strict().DecodeString(packed)
+			ok = isPacked && err == nil
+		}
+		if !ok {
+			return content{}, errors.New("the result holds neither text nor bytes")
+		}
+	}
+	return c, nil
+}

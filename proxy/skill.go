@@ -1,0 +1,341 @@
+package proxy
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capgate/skills"
+	"capgate/wire"
+)
+
+// skill is a skill as agents see it: one of the gateway's own, or one of a server.
+type skill struct {
+	about *skills.Skill
+	line  *line   // the connection to the server, nil for one of the gateway's own
+	from  *served // what the server lists
+	place string  // where its folder is among those of the same owner
+	root  string  // the URI of its folder, as agents see it
+	files []*bundled
+	lost  bool // it shares its place with a skill of somebody else
+}
+
+// bundled is one file of a skill.
+type bundled struct {
+	skill  *skill
+	name   string // within the folder, or the server's URI
+	place  string // where it is among the files of the same owner
+	uri    string // as agents see it
+	digest string
+	size   int64
+}
+
+// main is the SKILL.md.
+func (s *skill) main() *bundled {
+	i := slices.IndexFunc(s.files, func(f *bundled) bool { return f.uri == s.root+"/"+skillFile })
+	if i < 0 {
+		return nil
+	}
+	return s.files[i]
+}
+
+// madeUp reports whether the server makes the skill up as it is read.
+func (s *skill) madeUp() bool { return s.from != nil && s.from.files == nil }
+
+// ownSkill is a skill of the gateway's own folders.
+func ownSkill(about *skills.Skill) *skill {
+	s := &skill{about: about, place: about.Path, root: pathURI(about.Path)}
+	for _, f := range about.Files {
+		uri := pathURI(about.Path + "/" + f.Path)
+		s.files = append(s.files, &bundled{skill: s, name: f.Path, place: about.Path + "/" + f.Path, uri: uri, digest: f.Digest, size: f.Size})
+	}
+	return s
+}
+
+// servedSkill is a skill of a server. What it requires is read out of its SKILL.md,
+// as far as there is one that may be shown.
+func servedSkill(p *Policy, u *Upstream, l *line, from *served) *skill {
+	s := &skill{line: l, from: from, place: from.root, root: exposedURI(u, from.root), about: new(skills.Skill)}
+	if from.flaw != "" {
+		return s
+	}
+	s.about = p.readSkill(from, from.text)
+	files := from.files
+	if s.madeUp() {
+		files = []servedFile{{uri: from.uri(), digest: skills.Digest(from.text), size: int64(len(from.text))}}
+	}
+	for _, f := range files {
+		s.files = append(s.files, &bundled{skill: s, name: f.uri, place: f.uri, uri: exposedURI(u, f.uri), digest: f.digest, size: f.size})
+	}
+	return s
+}
+
+// readSkill reads the SKILL.md of a server's skill. One that says of itself something
+// else than the list does requires what nobody has.
+func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
+	about := p.Skills.Parse(segmentName(path.Base(from.root)), text)
+	if from.description != "" && from.description != about.Description {
+		return new(skills.Skill)
+	}
+	return about
+}
+
+// claim is a folder of a server that is a skill's, whether or not it is shown.
+type claim struct{ root, loose string }
+
+// addServed enters the skills of one server.
+func (a *assembly) addServed(from *source, items []item) {
+	from.unknown = items == nil
+	for _, it := range items {
+		if it.skill.root != "" {
+			from.claims = append(from.claims, claim{it.skill.root, looseURI(it.skill.root)})
+		}
+		a.skilled = append(a.skilled, servedSkill(a.policy, from.up, from.line, it.skill))
+	}
+}
+
+// secludes reports whether a resource of the server may be one of a skill's files,
+// however its URI is written. Those are read as files of a skill or not at all.
+func (s *source) secludes(uri string) bool {
+	loose := looseURI(uri)
+	return s.unknown || strings.HasPrefix(loose, "skill:") ||
+		slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) }) ||
+		len(s.claims) > 0 && path.Base(loose) == strings.ToLower(skillFile)
+}
+
+// unless is the connection that a resource is read over, nil when the resource may be
+// one of a skill's files.
+func (cat *catalogue) unless(l *line, uri string) *line {
+	if slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == l && s.secludes(uri) }) {
+		return nil
+	}
+	return l
+}
+
+// secludesTemplate reports whether a template may describe a skill's files.
+func (s *source) secludesTemplate(template string) bool {
+	literal, _, _ := strings.Cut(template, "{")
+	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return fits(template, c.root+"/"+skillFile) })
+}
+
+// finishSkills decides which skills the agent sees, and as what.
+func (a *assembly) finishSkills(visible *outlook) {
+	for own := range a.policy.Skills.All() {
+		a.skilled = append(a.skilled, ownSkill(own))
+	}
+	slices.SortStableFunc(a.skilled, func(x, y *skill) int { return cmp.Compare(x.root, y.root) })
+	a.collide()
+	shown := map[*skill]bool{}
+	for _, s := range a.skilled {
+		shown[s] = !s.lost && s.main() != nil && visible.skill(s) && a.tenant.server.isClean(s.entry())
+	}
+	a.nest(shown)
+	a.bundled = map[string]*bundled{}
+	for _, s := range a.skilled {
+		if !shown[s] {
+			continue
+		}
+		a.skills = append(a.skills, s)
+		for _, f := range s.files {
+			a.bundled[f.uri] = f
+		}
+		a.addPrompt(s)
+	}
+}
+
+// addPrompt makes a prompt of a skill that the agent sees, under its name.
+func (a *assembly) addPrompt(s *skill) {
+	p := &prompt{exposed: s.about.Name, skill: s, raw: s.promptEntry(s.about.Name)}
+	if s.line != nil {
+		p.exposed = exposedName(s.line.up(), s.about.Name)
+	}
+	if _, taken := a.prompts[p.exposed]; taken || validName(p.exposed) != "" {
+		a.prompts[p.exposed] = nil // nobody has it
+		return
+	}
+	a.prompts[p.exposed] = p
+	a.prompted = append(a.prompted, p)
+}
+
+// collide finds the skills that agents could not tell apart: of one place, or of one
+// that lies in the place of somebody else's. Nobody has either.
+func (a *assembly) collide() {
+	at := map[string]*skill{}
+	for _, s := range a.skilled {
+		key := looseURI(s.root)
+		if other, taken := at[key]; taken {
+			s.lost, other.lost = true, true
+			continue
+		}
+		at[key] = s
+	}
+	for key, s := range at {
+		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
+			if above := at[up]; above != nil && above.line != s.line {
+				s.lost, above.lost = true, true
+			}
+		}
+	}
+}
+
+// nest hides every skill that has, among its files, the SKILL.md of one which the
+// agent does not see: it would be read there. Those that lie deepest come first.
+func (a *assembly) nest(shown map[*skill]bool) {
+	type place struct {
+		line *line
+		path string
+	}
+	mains := map[place]*skill{}
+	for _, s := range a.skilled {
+		if m := s.main(); m != nil {
+			mains[place{s.line, m.place}] = s
+		}
+	}
+	deepest := slices.SortedFunc(maps.Keys(shown), func(x, y *skill) int { return cmp.Compare(len(y.place), len(x.place)) })
+	for _, s := range deepest {
+		for _, f := range s.files {
+			if f != s.main() && strings.EqualFold(path.Base(looseURI(f.place)), skillFile) && !shown[mains[place{s.line, f.place}]] {
+				shown[s] = false
+			}
+		}
+	}
+}
+
+// entry is a skill as skills/list and skills/get show it.
+func (s *skill) entry() []byte {
+	dst := wire.AppendString([]byte(`{"uri":`), s.main().uri)
+	dst = append(append(dst, `,"frontmatter":`...), s.about.Frontmatter...)
+	if s.madeUp() {
+		return append(dst, `,"resources":"dynamic"}`...)
+	}
+	dst = append(dst, `,"resources":[`...)
+	for i, f := range s.files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(append(dst, `{"uri":`...), f.uri)
+		dst = append(append(dst, `,"digest":"`...), f.digest...)
+		dst = strconv.AppendInt(append(dst, `","size":`...), f.size, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// resource is a file as one of the resources, for clients that know of no skills.
+func (f *bundled) resource() []byte {
+	name, about := path.Base(f.uri), ""
+	if f == f.skill.main() {
+		name, about = f.skill.about.Name, f.skill.about.Description
+	}
+	dst := wire.AppendString([]byte(`{"uri":`), f.uri)
+	dst = wire.AppendString(append(dst, `,"name":`...), segmentName(name))
+	if about != "" {
+		dst = wire.AppendString(append(dst, `,"description":`...), about)
+	}
+	if kind := f.mimeType(); kind != "" {
+		dst = wire.AppendString(append(dst, `,"mimeType":`...), kind)
+	}
+	if !f.skill.madeUp() {
+		dst = strconv.AppendInt(append(dst, `,"size":`...), f.size, 10)
+	}
+	return append(dst, '}')
+}
+
+// template is where the files are that belong to the SKILL.md, "" when there are none.
+func (s *skill) template() string {
+	if len(s.files) < 2 {
+		return ""
+	}
+	return s.root + "/{+" + fileVariable + "}"
+}
+
+const fileVariable = "file" // of such a template
+
+// templateEntry is the template as the list of templates shows it.
+func (s *skill) templateEntry() []byte {
+	dst := wire.AppendString([]byte(`{"uriTemplate":`), s.template())
+	dst = wire.AppendString(append(dst, `,"name":`...), s.about.Name)
+	return append(append(dst, `,"description":"The files that belong to the skill"`...), '}')
+}
+
+// mimeType is what the end of a file's name says that it is, "" for nothing that is
+// told everywhere the same.
+func (f *bundled) mimeType() string {
+	switch strings.ToLower(path.Ext(f.uri)) {
+	case ".md":
+		return "text/markdown"
+	case ".txt":
+		return "text/plain"
+	case ".html":
+		return "text/html"
+	case ".css":
+		return "text/css"
+	case ".csv":
+		return "text/csv"
+	case ".js", ".mjs":
+		return "text/javascript"
+	case ".json":
+		return "application/json"
+	case ".yaml", ".yml":
+		return "application/yaml"
+	case ".xml":
+		return "application/xml"
+	case ".pdf":
+		return "application/pdf"
+	case ".png":
+		return "image/png"
+	case ".jpg", ".jpeg":
+		return "image/jpeg"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return ""
+}
+
+// listed reports whether a resource of the server is a file of a skill that it lists.
+func (l *line) listed(uri string) bool {
+	g := &l.lists[skillList]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.items, func(it item) bool {
+		_, ok := it.skill.file(uri)
+		return ok || uri == it.skill.uri()
+	})
+}
+
+// tellReaders tells those who watch files of skills which of them have changed. Files
+// that an agent does not see any more are gone from its lists, and it is told of that.
+func (t *tenant) tellReaders(cat *catalogue) {
+	t.mu.Lock()
+	sessions, streams := t.listening()
+	t.mu.Unlock()
+	for _, s := range sessions {
+		s.mu.Lock()
+		changed := cat.changed(s.watched)
+		s.mu.Unlock()
+		for _, uri := range changed {
+			s.notify("notifications/resources/updated", append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+		}
+	}
+	for _, l := range streams {
+		for _, uri := range cat.changed(l.watched) {
+			l.notify("notifications/resources/updated", append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+		}
+	}
+}
+
+// changed returns the files that are not what their watchers know, who know it then.
+func (cat *catalogue) changed(all map[string]*watched) []string {
+	var uris []string
+	for uri, w := range all {
+		if f := cat.bundled[uri]; f != nil && w.digest != "" && w.digest != f.digest {
+			w.digest = f.digest
+			uris = append(uris, uri)
+		}
+	}
+	slices.Sort(uris)
+	return uris
+}

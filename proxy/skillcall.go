@@ -1,0 +1,310 @@
+package proxy
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/skills"
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+func (c *call) listSkills() reply { return c.list(skillList) }
+
+// getSkill answers skills/get.
+func (c *call) getSkill() reply {
+	if _, ok := c.skillURI(); !ok {
+		return c.malformed("skills/get names no skill")
+	}
+	f, v := c.findFile(c.exposed)
+	if f == nil || f != f.skill.main() || !v.Satisfied {
+		return c.deny(noSkill(v))
+	}
+	return reply{result: append(c.fresh(append([]byte(`{"skill":`), f.skill.entry()...)), '}')}
+}
+
+// skillURI reads the URI that a request is about.
+func (c *call) skillURI() (string, bool) {
+	uri, _ := c.params.Get("uri")
+	var ok bool
+	c.exposed, ok = uri.Str()
+	return c.exposed, ok && c.exposed != ""
+}
+
+// noSkill is the denial of a skill that there is not, and of one that the agent does
+// not see: it cannot tell them apart. The operator can.
+func noSkill(v gate.Satisfaction) gate.Verdict {
+	why := "no skill that the agent sees has a file of that URI"
+	for _, m := range v.Missing {
+		why = "the skill requires " + m.Need.String()
+	}
+	return gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: why}
+}
+
+// findFile finds a file of a skill that the agent sees, and decides anew whether it
+// may have it. The file is nil when there is none of that URI, exactly as written.
+func (c *call) findFile(uri string) (*bundled, gate.Satisfaction) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	if err != nil {
+		return nil, gate.Satisfaction{}
+	}
+	f := cat.bundled[uri]
+	if f == nil {
+		return nil, gate.Satisfaction{}
+	}
+	return f, c.policy.Gate.Skill(c.agent, f.skill.about)
+}
+
+// readFile answers resources/read for a file of a skill.
+func (c *call) readFile(f *bundled, v gate.Satisfaction) reply {
+	got, r, ok := c.open(f, v)
+	switch {
+	case !ok:
+		return r
+	case got.result != nil && c.modern:
+		return reply{result: private(got.result)}
+	case got.result != nil:
+		return reply{result: got.result}
+	}
+	dst := wire.AppendString([]byte(`{"contents":[{"uri":`), f.uri)
+	if kind := f.mimeType(); kind != "" {
+		dst = wire.AppendString(append(dst, `,"mimeType":`...), kind)
+	}
+	if isText(got.data) {
+		dst = wire.AppendString(append(dst, `,"text":`...), string(got.data))
+	} else {
+		dst = append(dst, `,"blob":"`...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, got.data), '"')
+	}
+	return reply{result: append(c.kept(append(dst, `}]`...)), '}')}
+}
+
+// opened is a file that was read.
+type opened struct {
+	data   []byte
+	result []byte // as its server answered, under the URI that agents know; nil for one of the gateway's own
+}
+
+// isText reports whether bytes can be a text in JSON that every reader takes for the
+// same.
+func isText(data []byte) bool {
+	return utf8.Valid(data) && !slices.ContainsFunc(data, func(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f })
+}
+
+// open records that a file is read, and reads it: the bytes that were decided on, or
+// none.
+func (c *call) open(f *bundled, v gate.Satisfaction) (opened, reply, bool) {
+	c.target = f.uri
+	if f.skill.line != nil {
+		c.behind = f.skill.line.up().Name
+	}
+	if !v.Satisfied {
+		return opened{}, c.deny(noSkill(v)), false
+	}
+	if r, ok := c.allow(gate.Verdict{}); !ok {
+		return opened{}, r, false
+	}
+	got, r, ok := c.bytesOf(f)
+	switch {
+	case !ok:
+		return opened{}, r, false
+	case !c.server.isClean(got.data) || !c.server.isClean(got.result): // changed, it would not be the file any more
+		return opened{}, c.withheld("the file holds a secret"), false
+	}
+	c.outcome(len(got.data), "")
+	return got, reply{}, true
+}
+
+// withheld is the answer when a file that may be read is not one that can be shown.
+func (c *call) withheld(why string) reply {
+	c.outcome(0, why)
+	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: why})
+}
+
+// bytesOf fetches a file from where it lies.
+func (c *call) bytesOf(f *bundled) (opened, reply, bool) {
+	if f.skill.line != nil {
+		return c.fetchFile(f)
+	}
+	data, err := f.skill.about.Read(f.name)
+	if err != nil {
+		return opened{}, c.withheld(err.Error()), false
+	}
+	return opened{data: data}, reply{}, true
+}
+
+// fetchFile reads a file of a server's skill. What the server serves must be what
+// its skill was decided on.
+func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
+	l := f.skill.line
+	o := &order{line: l, method: "resources/read", name: f.name, body: func(dst []byte) []byte {
+		return wire.AppendString(append(dst, `"uri":`...), f.name)
+	}}
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(l.up()))
+	defer cancel()
+	answer, err := c.known(c.send(ctx, o))
+	if err != nil {
+		return opened{}, c.failed(o, err), false
+	}
+	if answer.Error != nil {
+		c.outcome(len(answer.Error), "the server answered with an error")
+		return opened{}, c.translated(o, answer.Error), false
+	}
+	got, err := readContent(answer.Result, f.name)
+	if err == nil && !f.skill.madeUp() {
+		err = servedFile{digest: f.digest, size: f.size}.check(got.data)
+	}
+	if err != nil {
+		l.renew(skillList)
+		return opened{}, c.failed(o, &upstream.Failed{Upstream: l.up().Name, Text: "serves another file than it has listed", Err: err}), false
+	}
+	if f.skill.madeUp() {
+		if v := c.policy.Gate.Skill(c.agent, c.policy.readSkill(f.skill.from, got.data)); !v.Satisfied {
+			return opened{}, c.withheld("what the server has made up is not the skill that was decided on"), false
+		}
+	}
+	result := wire.AppendString(append([]byte(nil), answer.Result[:got.start]...), f.uri)
+	result = append(result, answer.Result[got.end:]...)
+	if answer.Type == "" {
+		result = c.closing(result)
+	}
+	return opened{data: got.data, result: result}, reply{}, true
+}
+
+// promptSkill answers prompts/get for a skill: its text without the frontmatter.
+func (c *call) promptSkill(s *skill) reply {
+	if c.args.Len() > 0 {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Why: "a skill takes no arguments"})
+	}
+	f, v := c.findFile(s.main().uri)
+	if f == nil {
+		return c.deny(noSkill(v))
+	}
+	got, r, ok := c.open(f, v)
+	if !ok {
+		return r
+	}
+	body, ok := skills.Body(got.data)
+	if !ok || !isText(body) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the skill is not a text"})
+	}
+	dst := append([]byte(nil), `{"messages":[{"role":"user","content":{"type":"text","text":`...)
+	dst = append(wire.AppendString(dst, string(body)), `}}]}`...)
+	return reply{result: c.closing(dst)}
+}
+
+// promptEntry is a skill as a prompt.
+func (s *skill) promptEntry(name string) []byte {
+	dst := wire.AppendString([]byte(`{"name":`), name)
+	dst = wire.AppendString(append(dst, `,"description":`...), s.about.Description)
+	return append(dst, '}')
+}
+
+// readFolder answers resources/directory/read: what lies in a folder of the skills
+// that the agent sees.
+func (c *call) readFolder() reply {
+	uri, ok := c.skillURI()
+	if cursor, has := c.params.Get("cursor"); !ok || has && cursor.Kind() != wire.Null {
+		return c.malformed("resources/directory/read names no folder, or a page that it does not have")
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	if err != nil {
+		return c.deny(noSkill(gate.Satisfaction{}))
+	}
+	entries := cat.folder(uri)
+	if entries == nil {
+		return c.deny(noSkill(gate.Satisfaction{}))
+	}
+	return reply{result: append(c.fresh(append(append([]byte(`{"resources":[`), entries...), ']')), '}')}
+}
+
+// folder is what lies in a folder, nil when there is none of that URI.
+func (cat *catalogue) folder(uri string) []byte {
+	if _, rest, ok := strings.Cut(uri, "://"); !ok || rest == "" {
+		return nil
+	}
+	inside := map[string]*bundled{} // a folder has no file of its own
+	for at, f := range cat.bundled {
+		if rest, ok := strings.CutPrefix(at, uri+"/"); ok {
+			name, _, deeper := strings.Cut(rest, "/")
+			if deeper {
+				f = nil
+			}
+			inside[uri+"/"+name] = f
+		}
+	}
+	var dst []byte
+	for _, at := range slices.Sorted(maps.Keys(inside)) {
+		if len(dst) > 0 {
+			dst = append(dst, ',')
+		}
+		if f := inside[at]; f != nil {
+			dst = append(dst, f.resource()...)
+			continue
+		}
+		dst = wire.AppendString(append(dst, `{"uri":`...), at)
+		dst = wire.AppendString(append(dst, `,"name":`...), segmentName(path.Base(at)))
+		dst = append(dst, `,"mimeType":"inode/directory"}`...)
+	}
+	return dst
+}
+
+// maxCompleted is how many values one completion may have.
+const maxCompleted = 100
+
+// completeSkill answers completion/complete for what a skill is shown as, if it is
+// about one that the agent sees.
+func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	if err != nil {
+		return reply{}, false
+	}
+	what, _ := ref.Get("type")
+	name, _ := ref.Get("name")
+	uri, _ := ref.Get("uri")
+	for _, s := range cat.skills {
+		if what.Equal("ref/resource") && s.template() != "" && uri.Equal(s.template()) {
+			return c.completeFile(s, argument), true
+		}
+	}
+	called, _ := name.Str()
+	if p := cat.prompts[called]; what.Equal("ref/prompt") && p != nil && p.skill != nil {
+		return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}, true
+	}
+	return reply{}, false
+}
+
+// completeFile completes the path of one of a skill's files.
+func (c *call) completeFile(s *skill, argument wire.Value) reply {
+	name, _ := argument.Get("name")
+	value, _ := argument.Get("value")
+	begin, ok := value.Str()
+	if !ok || !name.Equal(fileVariable) {
+		return c.malformed("completion/complete completes no argument")
+	}
+	dst, n := []byte(`{"completion":{"values":[`), 0
+	for _, f := range s.files {
+		rest, _ := strings.CutPrefix(f.uri, s.root+"/")
+		if !strings.HasPrefix(rest, begin) || n == maxCompleted {
+			continue
+		}
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, rest)
+	}
+	return reply{result: c.closing(append(dst, `]}}`...))}
+}

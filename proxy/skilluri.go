@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"net/url"
+	"path"
+	"strings"
+)
+
+const (
+	skillScheme = "skill://"
+	skillFile   = "SKILL.md"
+	maxSkillURI = 2048 // bytes of the URI of one file
+)
+
+// pathURI is the URI of a folder of one of the gateway's own skills.
+func pathURI(folder string) string {
+	segments := strings.Split(folder, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return skillScheme + strings.Join(segments, "/")
+}
+
+// exposedURI is the URI that agents know a file of a server's skill by. What stands
+// before it is the server's, so that no two servers have one URI; a URI of another
+// scheme is the server's own and stays.
+func exposedURI(u *Upstream, uri string) string {
+	rest, ok := strings.CutPrefix(uri, skillScheme)
+	if !ok || u.Prefix == "" {
+		return uri
+	}
+	return skillScheme + u.Prefix + "/" + rest
+}
+
+// plainURI reports whether a URI of a server can be read in one way only: no
+// segment that moves, nothing escaped that need not be, no query.
+func plainURI(uri string) bool {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok || len(uri) > maxSkillURI || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return false
+	}
+	for segment := range strings.SplitSeq(rest, "/") {
+		if segment == "" || segment == "." || segment == ".." || !plainSegment(segment) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainSegment(segment string) bool {
+	for i := 0; i < len(segment); i++ {
+		c := segment[i]
+		if c != '%' {
+			if !isLetterOrDigit(c) && !strings.ContainsRune("-._~!$&'()*+,;=:@", rune(c)) {
+				return false
+			}
+			continue
+		}
+		one, rest := unescape(segment[i:])
+		if rest != segment[i+min(3, len(segment)-i):] || one <= ' ' || one == 0x7f || isLetterOrDigit(one) || strings.ContainsRune(`-._~/\%`, rune(one)) {
+			return false
+		}
+		i += 2
+	}
+	return true
+}
+
+func isLetterOrDigit(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// unescape reads the first byte of a text, which may be an escaped one.
+func unescape(text string) (c byte, rest string) {
+	if len(text) > 2 && text[0] == '%' {
+		high, low := unhex(text[1]), unhex(text[2])
+		if high < 16 && low < 16 {
+			return high<<4 | low, text[3:]
+		}
+	}
+	return text[0], text[1:]
+}
+
+func unhex(c byte) byte {
+	if i := strings.IndexByte("0123456789abcdef", c|0x20); i >= 0 && c > ' ' {
+		return byte(i)
+	}
+	return 16
+}
+
+// maxEscapes is how often a URI is taken to be escaped.
+const maxEscapes = 4
+
+// looseURI is what a reader that is not strict may take a URI for: in one case,
+// unescaped as often as it goes, without what such readers leave out, and with the
+// segments that move gone. It is compared with, and never asked for.
+func looseURI(uri string) string {
+	for range maxEscapes {
+		var b strings.Builder
+		for rest := uri; rest != ""; {
+			var c byte
+			if c, rest = unescape(rest); c > ' ' {
+				b.WriteByte(c)
+			}
+		}
+		if b.String() == uri {
+			break
+		}
+		uri = b.String()
+	}
+	uri = strings.ToLower(strings.ReplaceAll(uri, `\`, "/"))
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		uri = uri[:i]
+	}
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
+		return path.Clean(uri)
+	}
+	return scheme + ":/" + path.Clean("/"+rest)
+}
+
+// isSkillURI reports whether somebody may take a URI for one of the scheme of skills.
+func isSkillURI(uri string) bool {
+	return strings.HasPrefix(looseURI(uri), "skill:")
+}
+
+// within reports whether a URI is that of a folder, or of something in it.
+func within(folder, uri string) bool {
+	rest, ok := strings.CutPrefix(uri, folder)
+	return ok && (rest == "" || rest[0] == '/')
+}
