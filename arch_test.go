@@ -54,7 +54,7 @@ github.com/hashicorp/golang-lru/v2:   agents gate proxy
 github.com/fsnotify/fsnotify:         agents config cmd/capgate
 github.com/go-json-experiment/json:   wire mapping provider proxy guardrail tests
 mvdan.cc/sh/v3:                       capability mapping
-golang.org/x/net:                     capability sandbox upstream
+golang.org/x/net:                     capability provider sandbox upstream
 golang.org/x/sys:                     capability/hostfs sandbox guardrail store builtin cmd/capgate
 golang.org/x/term:                    cmd/capgate
 github.com/landlock-lsm/go-landlock:  sandbox

@@ -2,12 +2,14 @@ package provider
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"capgate/capability"
 	"capgate/wire"
 )
 
-// The limits of one request.
+// The limits of one request. What is beyond them is refused.
 const (
 	maxBody  = wire.MaxBytes // bytes
 	maxDepth = wire.MaxDepth // objects and arrays inside each other
@@ -25,40 +27,239 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 	}
 	var doc wire.Doc
 	if err := doc.Parse(body, wire.Limits{Bytes: maxBody, Depth: maxDepth}); err != nil {
-		return nil, nil, &Refused{http.StatusBadRequest, capability.MalformedRequest, err.Error()}
+		return nil, nil, &Refused{http.StatusBadRequest, capability.MalformedRequest, "the body cannot be read strictly: " + err.Error()}
 	}
-	return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "bodies are not rewritten yet"}
+	r := &request{kit: v.kit, form: e.form, policy: p, web: domainsOf(p.hosts(get), p.Strict)}
+	r.walk(doc.Root(), e.Path)
+	switch {
+	case r.refused != nil:
+		return nil, nil, r.refused
+	case len(r.edits) == 0:
+		return body, r.changes, nil
+	}
+	out, ok := apply(body, r.edits)
+	if !ok || doc.Parse(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
+		return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "the request cannot be rewritten"}
+	}
+	return out, r.changes, nil
 }
 
-// Tool is one of a vendor's own tools as an agent may ask for it.
-type Tool struct {
-	Name    string   `json:"name"`
-	Entry   []byte   `json:"-"` // JSON; nil when the tool is omitted
-	Changes []Change `json:"changes,omitempty"`
-}
+const get = capability.Verb("net.get")
 
-// Observation is something that a response shows and the agent's grants do not
-// cover.
-type Observation struct {
-	Tool string          `json:"tool"`
-	Host string          `json:"host,omitempty"`
-	Code capability.Code `json:"code"`
-	Why  string          `json:"why"`
-}
-
-// Watch reads the response of a provider as it passes, and sees what its tools
-// did. It never holds a response up, and fails no request: what it cannot read it
-// counts as unread.
-type Watch struct {
+// request is one body while it is read and rewritten.
+type request struct {
+	kit    kit
+	form   form
 	policy Policy
-	vendor Vendor
+	web    domains // what web search and fetch may reach
+
+	edits   []edit
+	changes []Change
+	refused *Refused // the first reason that nothing goes up
+
+	kept, gone []reference // tools that stay, and those that were left out
+	connected  []Connector // MCP servers that stay, under the names that the request gives them
 }
 
-// Watch returns a watch on one response.
-func (v Vendor) Watch(p Policy) *Watch { return &Watch{policy: p, vendor: v} }
+// walk reads a whole body: every member has a rule, and what has none is refused.
+func (r *request) walk(root wire.Value, path string) {
+	if root.Kind() != wire.Object {
+		r.refuse("the body is no object")
+		return
+	}
+	switch r.form {
+	case formMessages:
+		r.messages(root)
+	case formResponses:
+		r.responses(root)
+	case formChat:
+		r.chat(root)
+	case formGenerate, formCount:
+		r.model(path)
+		r.google(root)
+	case formEmbed:
+		r.members(root, r.embedMember)
+	default:
+		r.refuse("bodies of this form are not known")
+	}
+}
 
-// Write takes the next bytes of the response. It takes all of them, always.
-func (w *Watch) Write(b []byte) (int, error) { return len(b), nil }
+// rule judges a value, and reports whether it stays. A rule may edit what is
+// inside, or refuse the whole request.
+type rule func(v wire.Value) bool
 
-// Close ends the response, and returns what was seen.
-func (w *Watch) Close() []Observation { return nil }
+// keep is the rule of what is no authority: texts, numbers, schemas.
+func keep(wire.Value) bool { return true }
+
+// refuse ends the request with the first thing that is wrong with it.
+func (r *request) refuse(why string) {
+	r.deny(http.StatusBadRequest, capability.MalformedRequest, why)
+}
+
+// forbid ends the request because of something that no grant opens.
+func (r *request) forbid(why string) { r.deny(http.StatusForbidden, capability.Forbidden, why) }
+
+func (r *request) deny(status int, code capability.Code, why string) {
+	if r.refused == nil {
+		r.refused = &Refused{status, code, why}
+	}
+}
+
+// members judges every member of an object by its name, and takes out those that do
+// not stay. It reports whether any stays. A name without a rule is refused.
+func (r *request) members(v wire.Value, rules func(name string) rule) bool {
+	if v.Kind() != wire.Object {
+		r.refuse("a value should be an object: " + clip(string(v.Raw())))
+		return true
+	}
+	var spans []span
+	var drop []bool
+	for key, member := range v.Members() {
+		name, _ := key.Str()
+		judge := rules(name)
+		if judge == nil {
+			judge = r.unknown(name)
+		}
+		spans, drop = append(spans, memberSpan(key, member)), append(drop, !r.judge(judge, member))
+	}
+	return r.take(spans, drop)
+}
+
+// elements judges every element of an array, and takes out those that do not stay.
+// It reports whether any stays; an array that is empty already does.
+func (r *request) elements(v wire.Value, judge rule) bool {
+	if v.Kind() != wire.Array {
+		r.refuse("a value should be a list: " + clip(string(v.Raw())))
+		return true
+	}
+	var spans []span
+	var drop []bool
+	for element := range v.Elems() {
+		spans, drop = append(spans, elementSpan(element)), append(drop, !r.judge(judge, element))
+	}
+	return r.take(spans, drop)
+}
+
+// judge asks a rule. What does not stay keeps no edits inside.
+func (r *request) judge(judge rule, v wire.Value) bool {
+	mark := len(r.edits)
+	if judge(v) {
+		return true
+	}
+	r.edits = r.edits[:mark]
+	return false
+}
+
+func (r *request) take(spans []span, drop []bool) bool {
+	if slices.Contains(drop, true) {
+		r.prune(spans, drop)
+	}
+	return len(drop) == 0 || slices.Contains(drop, false)
+}
+
+// unknown is the rule of a member or type that no table has: it is refused, unless
+// the operator vouches for it.
+func (r *request) unknown(name string) rule {
+	return func(v wire.Value) bool {
+		if slices.Contains(r.policy.Pass, name) {
+			r.sniff(v)
+			return true
+		}
+		r.deny(http.StatusForbidden, capability.NotAvailable, `"`+clip(name)+`" is not known here, and what is not known could be a tool`)
+		return true
+	}
+}
+
+// sniffed is the rule of settings that hold no tools as far as is known: what looks
+// like one in them is refused.
+func (r *request) sniffed(v wire.Value) bool {
+	r.sniff(v)
+	return true
+}
+
+func (r *request) sniff(v wire.Value) {
+	switch v.Kind() {
+	case wire.Array:
+		for element := range v.Elems() {
+			r.sniff(element)
+		}
+	case wire.Object:
+		for key, member := range v.Members() {
+			name, _ := key.Str()
+			if carries(name) {
+				r.forbid(`"` + clip(name) + `" does not belong there`)
+			}
+			if text, ok := member.Str(); ok && (name == "type" && isTool(text) || isWeb(text)) {
+				r.forbid(`"` + clip(text) + `" does not belong there`)
+			}
+			r.sniff(member)
+		}
+	}
+}
+
+// carries reports whether a member of this name is about tools or servers wherever
+// it stands.
+func carries(name string) bool {
+	switch fold(name) {
+	case "tools", "mcpservers", "serverurl", "definition", "connectorid", "tunnelid", "container", "containerid",
+		"environment", "networkpolicy", "alloweddomains", "authorization", "headers", "plugins", "cachedcontent",
+		"previousresponseid", "conversation", "googlesearch", "urlcontext", "codeexecution", "websearchoptions":
+		return true
+	}
+	return false
+}
+
+// isTool reports whether a type is one of a provider's tools, whoever's.
+func isTool(text string) bool {
+	for _, begin := range []string{"web_search", "web_fetch", "code_", "mcp", "shell", "openrouter:", "x_search", "file_search", "image_generation", "tool_addition", "additional_tools"} {
+		if strings.HasPrefix(text, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWeb reports whether a text is an address that somebody would fetch.
+func isWeb(text string) bool {
+	const longest = len("https://")
+	begin := strings.ToLower(strings.TrimSpace(text[:min(len(text), longest+longest)]))
+	return strings.HasPrefix(begin, "http://") || strings.HasPrefix(begin, "https://") || strings.HasPrefix(begin, "gs://")
+}
+
+// fold writes a name as both spellings of it are: camelCase and snake_case.
+func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// refusedUnlessNull is the rule of members that hold what a request cannot be
+// judged without.
+func (r *request) refusedUnlessNull(why string) rule {
+	return func(v wire.Value) bool {
+		if v.Kind() != wire.Null {
+			r.forbid(why)
+		}
+		return true
+	}
+}
+
+// refusedIfTrue is the rule of switches that must be off.
+func (r *request) refusedIfTrue(why string) rule {
+	return func(v wire.Value) bool {
+		if on, ok := v.Bool(); v.Kind() != wire.Null && (!ok || on) {
+			r.forbid(why)
+		}
+		return true
+	}
+}
+
+// embedMember is the table of requests for embeddings.
+func (r *request) embedMember(name string) rule {
+	switch name {
+	case "model", "dimensions", "encoding_format", "user", "output_dimension", "output_dtype", "metadata":
+		return keep
+	case "input":
+		return r.sniffed
+	}
+	return nil
+}
+
+// note records a change.
+func (r *request) note(c Change) { r.changes = append(r.changes, c) }

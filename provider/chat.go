@@ -1,0 +1,237 @@
+package provider
+
+import (
+	"net/http"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// chat judges a request in the form of chat completions.
+func (r *request) chat(root wire.Value) {
+	r.inOrder(root, r.chatMember, "tools", "messages")
+	if r.kit == perplexityKit {
+		r.sonar(root)
+	}
+}
+
+func (r *request) chatMember(name string) rule {
+	switch name {
+	case "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
+		"max_tokens", "metadata", "modalities", "n", "prediction", "presence_penalty", "prompt_cache_key",
+		"prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier",
+		"stop", "store", "stream", "stream_options", "temperature", "top_logprobs", "top_p", "user", "verbosity":
+		return keep
+	case "moderation", "prompt_cache_options":
+		return r.sniffed
+	case "model":
+		return r.modelMember
+	case "messages":
+		return func(v wire.Value) bool { return r.elements(v, r.chatMessage) || true }
+	case "tools":
+		return r.tools
+	case "tool_choice":
+		return r.choice
+	case "parallel_tool_calls":
+		return r.parallel
+	case "web_search_options":
+		return r.searchOptions
+	}
+	return r.extra(name)
+}
+
+// extra is the table of what single vendors add to a request.
+func (r *request) extra(name string) rule {
+	switch r.kit {
+	case routerKit:
+		return r.routerMember(name)
+	case perplexityKit:
+		return perplexityMember(name)
+	case mistralKit:
+		switch name {
+		case "random_seed", "safe_prompt", "prompt_mode", "document_image_limit", "document_page_limit":
+			return keep
+		}
+	case xaiKit:
+		switch name {
+		case "search_parameters":
+			return r.searchParameters
+		case "deferred":
+			return r.refusedIfTrue("a response is read as it is made, not later")
+		case "reasoning":
+			return r.sniffed
+		}
+	}
+	return nil
+}
+
+func (r *request) chatMessage(v wire.Value) bool {
+	r.members(v, func(name string) rule {
+		switch name {
+		case "role", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations",
+			"reasoning", "reasoning_content", "reasoning_details", "prefix", "cache_control":
+			return keep
+		case "content":
+			return func(wire.Value) bool {
+				r.partsOf(v, "content")
+				return true
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+// searchOptions judges the switch for a search that takes no list of domains.
+func (r *request) searchOptions(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	if r.kit == perplexityKit { // which always searches: these are its settings
+		return r.members(v, func(name string) rule {
+			switch name {
+			case "search_context_size", "user_location":
+				return keep
+			}
+			return nil
+		}) || true
+	}
+	code, why := r.reads(webSearch)
+	if why != "" {
+		r.note(Change{Tool: "web_search_options", Did: Omitted, Code: code, Why: why})
+	}
+	return why == ""
+}
+
+// searchParameters leaves out a search that its vendor no longer documents.
+func (r *request) searchParameters(v wire.Value) bool {
+	if v.Kind() != wire.Null {
+		r.note(Change{Tool: "search_parameters", Did: Omitted, Code: capability.NotAvailable, Why: "it is deprecated: use the tool web_search"})
+	}
+	return false
+}
+
+// model judges the name of a model, as some always search the web.
+func (r *request) modelMember(v wire.Value) bool {
+	name, ok := v.Str()
+	if !ok {
+		r.refuse("model should be text")
+		return true
+	}
+	r.model(name)
+	return true
+}
+
+func (r *request) model(name string) {
+	name = strings.ToLower(name)
+	switch {
+	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@"):
+		r.forbid("a preset that the provider keeps cannot be judged: name the model")
+	case r.kit != perplexityKit && searches(name):
+		if code, why := r.reads(webSearch); why != "" {
+			r.deny(http.StatusForbidden, code, "this model searches the web: "+why)
+		}
+	}
+}
+
+// searches reports whether a model searches the web by itself. One that chooses
+// another model may choose such a one.
+func searches(name string) bool {
+	for _, part := range []string{"search-preview", "search-api", "deep-research", "sonar", ":online"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "openrouter/")
+}
+
+func (r *request) routerMember(name string) rule {
+	switch name {
+	case "min_p", "top_k", "top_a", "repetition_penalty", "route", "transforms", "usage", "include_reasoning",
+		"session_id", "trace", "debug", "image_config", "cache_control", "structured_outputs":
+		return keep
+	case "provider", "reasoning", "stop_server_tools_when":
+		return r.sniffed
+	case "models":
+		return func(v wire.Value) bool { return v.Kind() == wire.Null || r.elements(v, r.modelMember) }
+	case "plugins":
+		return func(v wire.Value) bool { return v.Kind() == wire.Null || r.elements(v, r.plugin) }
+	}
+	return nil
+}
+
+// plugin judges what OpenRouter does before and after the model.
+func (r *request) plugin(v wire.Value) bool {
+	id := textOf(v, "id")
+	var code capability.Code
+	var why string
+	switch id {
+	case "web":
+		code, why = r.scoped(v, scope{
+			allowed: "include_domains", blocked: "exclude_domains", engines: "exa firecrawl parallel perplexity", wide: "x_search",
+			members: "id enabled engine include_domains exclude_domains max_results max_uses search_prompt user_location x_search",
+		}, id)
+	case "web-fetch":
+		code, why = r.scoped(v, scope{
+			allowed: "allowed_domains", blocked: "blocked_domains",
+			members: "id allowed_domains blocked_domains max_content_tokens max_uses",
+		}, id)
+	case "file-parser", "response-healing", "context-compression", "moderation":
+		r.sniff(v)
+	default:
+		code, why = capability.NotAvailable, "a plugin of this name is not known here"
+	}
+	if why != "" {
+		r.note(Change{Tool: "plugin " + clip(id), Did: Omitted, Code: code, Why: why})
+	}
+	return why == ""
+}
+
+func perplexityMember(name string) rule {
+	switch name {
+	case "disable_search", "enable_search_classifier", "image_domain_filter", "image_format_filter", "language_preference",
+		"last_updated_after_filter", "last_updated_before_filter", "media_response", "return_images",
+		"return_related_questions", "search_after_date_filter", "search_before_date_filter", "search_domain_filter",
+		"search_language_filter", "search_mode", "search_recency_filter", "stream_mode", "top_k":
+		return keep
+	}
+	return nil
+}
+
+// sonar gives a search that is part of the model the domains that are held. Where
+// none is left the request cannot go up.
+func (r *request) sonar(root wire.Value) {
+	if off, _ := root.Get("disable_search"); r.web.all || string(off.Raw()) == "true" {
+		return
+	}
+	const most = 20
+	filter, _ := root.Get("search_domain_filter")
+	texts, ok := textsOf(filter)
+	if !ok && filter.Kind() != wire.Invalid && filter.Kind() != wire.Null {
+		r.refuse("search_domain_filter should be a list of names")
+		return
+	}
+	var wants asked
+	for _, text := range texts {
+		if blocked, no := strings.CutPrefix(text, "-"); no {
+			wants.blocked = append(wants.blocked, blocked)
+		} else {
+			wants.allowed, wants.limited = append(wants.allowed, text), true
+		}
+	}
+	got := r.web.meet(wants, list{most: most})
+	if len(got.names) == 0 {
+		code := capability.ScopeViolation
+		if len(r.web.held) == 0 {
+			code = r.absent()
+		}
+		r.deny(http.StatusForbidden, code, "this provider always searches the web: hold net.get for what it may read, or send disable_search"+because(got.notes))
+		return
+	}
+	r.restrict(root, root, scope{wide: "return_images search_mode media_response"}, "search")
+	if !same(filter, got.names) && r.set(root, "search_domain_filter", appendList(nil, got.names)) {
+		r.note(Change{Tool: "search", Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})
+	}
+	r.wider("search", got)
+}

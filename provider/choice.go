@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"capgate/wire"
+)
+
+// lost reports whether a reference is to a tool that was left out, and to none that
+// stays.
+func (r *request) lost(is func(reference) bool) bool {
+	return slices.ContainsFunc(r.gone, is) && !slices.ContainsFunc(r.kept, is)
+}
+
+// choice judges the member that says which tool the model has to use, once it is
+// known which stay. A choice of what is gone goes too.
+func (r *request) choice(v wire.Value) bool {
+	switch {
+	case len(r.gone) == 0 || v.Equal("none") || v.Kind() == wire.Null:
+		return true
+	case len(r.kept) == 0:
+		return r.unchosen("no tool stays")
+	case v.Kind() != wire.Object:
+		return true
+	}
+	if allowed, ok := v.Get("allowed_tools"); ok { // chat: an object of its own
+		return r.allowedTools(allowed)
+	}
+	if textOf(v, "type") == "allowed_tools" {
+		return r.allowedTools(v)
+	}
+	if r.lost(chosen(v)) {
+		return r.unchosen("the tool that it names is left out")
+	}
+	return true
+}
+
+func (r *request) unchosen(why string) bool {
+	r.note(Change{Tool: "tool_choice", Did: Repaired, Why: why})
+	return false
+}
+
+// allowedTools takes references to what is gone out of a list.
+func (r *request) allowedTools(v wire.Value) bool {
+	listed, ok := v.Get("tools")
+	if !ok {
+		return true
+	}
+	before := len(r.edits)
+	if !r.elements(listed, func(t wire.Value) bool { return !r.lost(chosen(t)) }) {
+		return r.unchosen("no tool that it names stays")
+	}
+	if len(r.edits) > before {
+		r.note(Change{Tool: "tool_choice", Did: Repaired, Why: "some tools that it names are left out"})
+	}
+	return true
+}
+
+// chosen returns what a reference in a choice means.
+func chosen(v wire.Value) func(reference) bool {
+	kind, name := textOf(v, "type"), textOf(v, "name")
+	if f, ok := v.Get(kind); ok && name == "" {
+		name = textOf(f, "name") // chat: {"type":"function","function":{"name":…}}
+	}
+	label := textOf(v, "server_label")
+	return func(ref reference) bool {
+		switch kind {
+		case "tool": // Anthropic knows tools by name
+			return ref.name == name
+		case "function", "custom":
+			return (ref.kind == kind || ref.kind == "") && ref.name == name
+		case "mcp":
+			return ref.kind == kind && (label == "" || ref.name == label)
+		}
+		return family(ref.kind) == family(kind)
+	}
+}
+
+// family is a type without the date of its version.
+func family(kind string) string { return strings.TrimRight(kind, "_0123456789") }
+
+// sources repairs references, within a fetch, to tools that are left out.
+func (r *request) sources(tools wire.Value) {
+	if len(r.gone) == 0 {
+		return
+	}
+	for t := range tools.Elems() {
+		from, ok := t.Get("url_sources")
+		if kind, _ := typeOf(t); !ok || !slices.Contains(r.kept, reference{kind, textOf(t, "name")}) {
+			continue
+		}
+		for _, source := range from.Members() {
+			r.source(source)
+		}
+	}
+}
+
+// source repairs one list of tools whose results may be fetched from. A list that
+// nothing is left of means none, or all if it names exceptions.
+func (r *request) source(v wire.Value) {
+	listed, ok := v.Get("tools")
+	if !ok {
+		return
+	}
+	mark := len(r.edits)
+	gone := func(t wire.Value) bool {
+		name := textOf(t, "name")
+		return !r.lost(func(ref reference) bool { return ref.name == name })
+	}
+	if r.elements(listed, gone) {
+		return
+	}
+	r.edits = r.edits[:mark]
+	text := `{"type":"none"}`
+	if textOf(v, "type") == "except" {
+		text = `{"type":"all"}`
+	}
+	r.replace(v, []byte(text))
+}

@@ -1,0 +1,141 @@
+package provider
+
+import (
+	"slices"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// why a connection to an MCP server is not made by the provider
+const foreign = "a provider connects to no MCP server, but to those that the operator lists, for tools that tool.invoke covers"
+
+// connectorAt finds the connector of an address.
+func (r *request) connectorAt(url string) (Connector, bool) {
+	i := slices.IndexFunc(r.policy.Connectors, func(c Connector) bool { return c.URL == url })
+	if url == "" || i < 0 {
+		return Connector{}, false
+	}
+	return r.policy.Connectors[i], true
+}
+
+// granted returns the tools of a connector that the agent may invoke, of those that
+// it asks for.
+func (r *request) granted(c Connector, wanted func(tool string) bool) []string {
+	var tools []string
+	for _, t := range c.Tools {
+		need, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: c.Name + "." + t})
+		if err == nil && wanted(t) && r.policy.require(need).Allowed() {
+			tools = append(tools, t)
+		}
+	}
+	return tools
+}
+
+func anyTool(string) bool { return true }
+
+// listed reads a list of tools in either of its forms, and returns what it asks for.
+func listed(v wire.Value) (wanted func(string) bool, ok bool) {
+	if v.Kind() == wire.Object {
+		v, _ = v.Get("tool_names")
+	}
+	switch v.Kind() {
+	case wire.Invalid, wire.Null:
+		return anyTool, true
+	}
+	names, ok := textsOf(v)
+	return func(t string) bool { return slices.Contains(names, t) }, ok
+}
+
+// connects decides a connector in the form of OpenAI.
+func (r *request) connects(v wire.Value) (capability.Code, string) {
+	const members = "type server_label server_url server_description allowed_tools authorization headers require_approval defer_loading allowed_callers"
+	c, ok := r.connectorAt(textOf(v, "server_url"))
+	if !ok || only(v, members) != "" {
+		return capability.ScopeViolation, foreign
+	}
+	allowed, _ := v.Get("allowed_tools")
+	wanted, ok := listed(allowed)
+	tools := r.granted(c, wanted)
+	if !ok || len(tools) == 0 {
+		return capability.ScopeViolation, "no tool of " + clip(c.Name) + " is covered by tool.invoke"
+	}
+	changed := !same(allowed, tools) && r.set(v, "allowed_tools", appendList(nil, tools))
+	if r.kit == openKit && r.set(v, "require_approval", []byte(`"always"`)) {
+		changed = true
+	}
+	if len(r.without(v, "authorization", "headers")) > 0 || changed {
+		r.note(Change{Tool: "mcp " + clip(c.Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Hosts: tools})
+	}
+	return "", ""
+}
+
+// servers judges the MCP servers of a request in the form of Anthropic.
+func (r *request) servers(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	return r.elements(v, r.server)
+}
+
+func (r *request) server(v wire.Value) bool {
+	name := textOf(v, "name")
+	c, ok := r.connectorAt(textOf(v, "url"))
+	configuration, _ := v.Get("tool_configuration")
+	allowed, _ := configuration.Get("allowed_tools")
+	wanted, readable := listed(allowed)
+	tools := r.granted(c, wanted)
+	twice := slices.ContainsFunc(r.connected, func(o Connector) bool { return o.Name == name })
+	if !ok || !readable || twice || len(tools) == 0 || only(v, "type name url authorization_token tool_configuration") != "" || only(configuration, "enabled allowed_tools") != "" {
+		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Omitted, Code: capability.ScopeViolation, Why: foreign})
+		return false
+	}
+	r.connected = append(r.connected, Connector{Name: name, URL: c.URL, Tools: tools})
+	changed := !same(allowed, tools) || configuration.Len() != 1
+	if changed {
+		object := appendList([]byte(`{"allowed_tools":`), tools)
+		r.set(v, "tool_configuration", append(object, '}'))
+	}
+	if len(r.without(v, "authorization_token")) > 0 || changed {
+		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Hosts: tools})
+	}
+	return true
+}
+
+// toolset decides which tools of one of mcp_servers are offered.
+func (r *request) toolset(v wire.Value) (capability.Code, string) {
+	i := slices.IndexFunc(r.connected, func(c Connector) bool { return c.Name == textOf(v, "mcp_server_name") })
+	if i < 0 || only(v, "type mcp_server_name cache_control configs default_config") != "" {
+		return capability.ScopeViolation, foreign
+	}
+	configs, _ := v.Get("configs")
+	general, _ := v.Get("default_config")
+	text, some := []byte{'{'}, false
+	for _, t := range r.connected[i].Tools {
+		one, _ := configs.Get(t)
+		if !enabled(one, enabled(general, true)) {
+			continue
+		}
+		if some {
+			text = append(text, ',')
+		}
+		text, some = append(append(wire.AppendString(text, t), ':'), `{"enabled":true}`...), true
+	}
+	if text = append(text, '}'); !some {
+		return capability.ScopeViolation, "none of its tools is both asked for and covered by tool.invoke"
+	}
+	changed := r.set(v, "configs", text)
+	if r.set(v, "default_config", []byte(`{"enabled":false}`)) || changed {
+		r.note(Change{Tool: "mcp_toolset " + clip(r.connected[i].Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers", Hosts: r.connected[i].Tools})
+	}
+	return "", ""
+}
+
+// enabled reads the switch of one tool.
+func enabled(config wire.Value, otherwise bool) bool {
+	if on, _ := config.Get("enabled"); on.Kind() == wire.Bool {
+		value, _ := on.Bool()
+		return value
+	}
+	return otherwise
+}

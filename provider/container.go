@@ -1,0 +1,109 @@
+package provider
+
+import (
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// maxNetwork caps the names that a container may reach.
+const maxNetwork = 100
+
+// runs decides a tool that runs code: in a new container whose network is written
+// here, or at the agent. A container that is there already has a network that
+// somebody else wrote.
+func (r *request) runs(v wire.Value) (capability.Code, string) {
+	if name := only(v, "type container environment allowed_callers"); name != "" {
+		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+	}
+	where, ok := v.Get("container")
+	if !ok {
+		where, ok = v.Get("environment")
+	}
+	kind, _ := typeOf(where)
+	if kind == "local" {
+		return "", ""
+	}
+	code, why := r.needs(codeExecution)
+	switch {
+	case why != "" || !ok || where.Kind() == wire.Null:
+		return code, why
+	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
+		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
+	}
+	if name := only(where, "type file_ids memory_limit network_policy skills"); name != "" {
+		return capability.NotAvailable, `"` + clip(name) + `" is not known in a container`
+	}
+	for _, need := range []struct{ member, verb string }{{"file_ids", files}, {"skills", "skills"}} {
+		if member, _ := where.Get(need.member); member.Len() > 0 {
+			if code, why := r.needs(need.verb); why != "" {
+				return code, need.member + ": " + why
+			}
+		}
+	}
+	return r.network(where)
+}
+
+// network writes what a container may reach: the names that the agent holds every
+// net verb for, as a connection can carry any of them.
+func (r *request) network(where wire.Value) (capability.Code, string) {
+	policy, has := where.Get("network_policy")
+	wants := asked{}
+	switch kind, ok := typeOf(policy); {
+	case !has || policy.Kind() == wire.Null:
+	case !ok || policy.Kind() != wire.Object:
+		return capability.MalformedArguments, "network_policy should be an object"
+	case kind == "disabled" && policy.Len() == 1:
+		return "", ""
+	default:
+		allowed, _ := policy.Get("allowed_domains")
+		if wants.allowed, ok = textsOf(allowed); !ok {
+			return capability.MalformedArguments, "allowed_domains should be a list of names"
+		}
+		wants.limited = true
+	}
+	names, wide := r.open(wants)
+	text := []byte(`{"type":"disabled"}`)
+	if len(names) > 0 {
+		text = append(appendList([]byte(`{"type":"allowlist","allowed_domains":`), names), '}')
+	}
+	if allowed, _ := policy.Get("allowed_domains"); len(names) > 0 && policy.Len() == 2 && textOf(policy, "type") == "allowlist" && same(allowed, names) {
+		return r.reached(names, wide)
+	}
+	r.set(where, "network_policy", text)
+	r.note(Change{Tool: "container", Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches what net.get, net.post, net.put and net.delete all cover", Hosts: names})
+	return r.reached(names, wide)
+}
+
+func (r *request) reached(names []string, wide bool) (capability.Code, string) {
+	if wide {
+		r.note(Change{Tool: "container", Did: Wider, Why: "the provider may include everything beneath these names; subdomains: strict leaves them out", Hosts: names})
+	}
+	return "", ""
+}
+
+// open returns the names that every net verb covers, of those that are asked for.
+// There is no way to say that a container may reach everything.
+func (r *request) open(wants asked) (names []string, wide bool) {
+	named := list{most: maxNetwork, apart: true}
+	for _, v := range []capability.Verb{get, "net.post", "net.put", "net.delete"} {
+		d := domainsOf(r.policy.hosts(v), r.policy.Strict)
+		if d.all && wants.limited {
+			d = anywhere(wants.allowed)
+		} else if d.all {
+			continue
+		}
+		got := d.meet(wants, named)
+		wants, wide = asked{allowed: got.names, limited: true}, wide || len(got.wider) > 0
+	}
+	return wants.allowed, wide
+}
+
+// anywhere holds whatever public names are asked for.
+func anywhere(names []string) (d domains) {
+	for _, name := range names {
+		if e, ok := readEntry(name, false); ok {
+			d.held = append(d.held, domain{e.name, true})
+		}
+	}
+	return d
+}

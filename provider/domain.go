@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+
+	"capgate/capability"
+)
+
+// domains are the hosts of a verb as providers take them: by name, where a name
+// stands for itself and everything beneath.
+type domains struct {
+	all  bool     // every public host
+	held []domain // by name
+	left []string // what is held and cannot be said so, each with the reason
+}
+
+// domain is one held name.
+type domain struct {
+	name string
+	tree bool // also what is beneath
+}
+
+// domainsOf reads the hosts of a verb. Strictly, a name without what is beneath it
+// cannot be said.
+func domainsOf(hosts []capability.Host, strict bool) domains {
+	var d domains
+	for _, h := range hosts {
+		name, tree := h.Name()
+		why := ""
+		switch {
+		case h.Port() != 0:
+			why = "a provider takes no port"
+		case h.Any():
+			d.all = true
+			continue
+		case name == "":
+			why = "a provider takes no address"
+		case !h.Public():
+			why = "a provider would reach it in its own network"
+		case strict && !tree:
+			why = "the provider would include the names beneath it"
+		}
+		if why != "" {
+			d.left = append(d.left, h.String()+": "+why)
+			continue
+		}
+		if isSuffix(name) {
+			d.left = append(d.left, h.String()+": anyone can have a name beneath it")
+		}
+		d.held = append(d.held, domain{name, tree})
+	}
+	slices.SortFunc(d.held, func(a, b domain) int { return strings.Compare(a.name, b.name) })
+	return d
+}
+
+// isSuffix reports whether names directly beneath a name are given out to anybody.
+func isSuffix(name string) bool {
+	suffix, _ := publicsuffix.PublicSuffix(name)
+	return suffix == name
+}
+
+// beneath reports whether a name is another one or beneath it.
+func beneath(name, top string) bool {
+	return name == top || len(name) > len(top) && name[len(name)-len(top)-1] == '.' && strings.HasSuffix(name, top)
+}
+
+// entry is one entry of a list of domains, as an agent wrote it.
+type entry struct{ name, path string }
+
+func (e entry) String() string { return e.name + e.path }
+
+// readEntry reads a domain: lower case, in ASCII, without a dot at its end. What
+// is no plain name, with a path where the list takes one, is not read.
+func readEntry(text string, paths bool) (entry, bool) {
+	name, path, hasPath := strings.Cut(text, "/")
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		name = ascii
+	}
+	e := entry{name: name}
+	if hasPath {
+		e.path = "/" + path
+	}
+	host, err := capability.ParseHost(name)
+	plainName, tree := host.Name()
+	ok := err == nil && !tree && plainName == name && host.Port() == 0 && host.Public() && !strings.Contains(name, "_")
+	return e, ok && (!hasPath || paths && strings.Trim(path, plain+"~/*") == "")
+}
+
+// asked is what an agent asked for: the list of what it wants, nil for everything,
+// and the list of what it does not want.
+type asked struct {
+	allowed, blocked []string
+	limited          bool // there is a list of what it wants
+}
+
+// list is how a provider takes a list of domains.
+type list struct {
+	most  int  // entries; 0 is no limit
+	paths bool // an entry may carry a path
+	apart bool // an entry may be that one name and no more, so that none stands for another
+}
+
+// answer is the list that may go up.
+type answer struct {
+	names []string
+	wider []string // those that reach further than what is held
+	notes []string // what did not get in, and why
+}
+
+// meet returns what is both held and asked for, never more than either. In case
+// of doubt an entry is left out.
+func (d domains) meet(a asked, l list) answer {
+	var out answer
+	var entries []entry
+	if a.limited {
+		entries = d.within(a.allowed, l, &out)
+	} else {
+		for _, h := range d.held {
+			entries = append(entries, entry{name: h.name})
+		}
+		out.notes = append(out.notes, d.left...)
+	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return isSuffix(e.name) })
+	entries = unblocked(entries, a.blocked)
+	entries = collapse(entries, l.apart)
+	if l.most > 0 && len(entries) > l.most {
+		for _, e := range entries[l.most:] {
+			out.notes = append(out.notes, e.String()+": the list is full")
+		}
+		entries = entries[:l.most]
+	}
+	for _, e := range entries {
+		out.names = append(out.names, e.String())
+		if !slices.ContainsFunc(d.held, func(h domain) bool { return h.tree && beneath(e.name, h.name) }) {
+			out.wider = append(out.wider, e.String())
+		}
+	}
+	return out
+}
+
+// within returns the entries of an agent's list as far as they are held: the more
+// specific of two that nest. A name that is held alone holds nothing beneath it.
+func (d domains) within(texts []string, l list, out *answer) []entry {
+	var entries []entry
+	for _, text := range texts {
+		e, ok := readEntry(text, l.paths)
+		n := len(entries)
+		for _, h := range d.held {
+			switch {
+			case !ok:
+			case e.name == h.name, h.tree && beneath(e.name, h.name):
+				entries = append(entries, e)
+			case beneath(h.name, e.name) && e.path == "":
+				entries = append(entries, entry{name: h.name})
+			}
+		}
+		if len(entries) == n {
+			out.notes = append(out.notes, clip(text)+": is outside of what is held")
+		}
+	}
+	return entries
+}
+
+// unblocked leaves out what is blocked, and what holds something that is blocked.
+// A blocked entry that cannot be read blocks everything.
+func unblocked(entries []entry, blocked []string) []entry {
+	for _, text := range blocked {
+		b, ok := readEntry(text, true)
+		entries = slices.DeleteFunc(entries, func(e entry) bool {
+			return !ok || beneath(e.name, b.name) || beneath(b.name, e.name)
+		})
+	}
+	return entries
+}
+
+// collapse leaves out entries that another one holds.
+func collapse(entries []entry, apart bool) []entry {
+	var kept []entry
+	for i, e := range entries {
+		held := func(o entry) bool { return !apart && o != e && o.path == "" && beneath(e.name, o.name) }
+		if !slices.ContainsFunc(entries, held) && !slices.Contains(entries[:i], e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,183 @@
+package provider
+
+import (
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// google judges a request in the form of Google, whose members have two spellings
+// each: camelCase and snake_case.
+func (r *request) google(root wire.Value) {
+	r.inOrder(root, r.googleMember, "tools")
+}
+
+func (r *request) googleMember(name string) rule {
+	switch fold(name) {
+	case "safetysettings", "generationconfig", "labels", "model", "store", "servicetier":
+		return keep
+	case "contents":
+		return r.contents
+	case "systeminstruction":
+		return r.content
+	case "tools":
+		return r.tools
+	case "toolconfig":
+		return r.toolConfig
+	case "generatecontentrequest":
+		if r.form == formCount {
+			return func(v wire.Value) bool {
+				r.form = formGenerate // it does not nest any further
+				r.google(v)
+				return true
+			}
+		}
+	case "cachedcontent", "continuationtoken":
+		return r.refusedUnlessNull("what the provider keeps cannot be judged: send the contents")
+	}
+	return nil
+}
+
+func (r *request) contents(v wire.Value) bool {
+	if v.Kind() == wire.Array {
+		r.elements(v, r.content)
+		return true
+	}
+	return r.content(v)
+}
+
+// content judges one turn.
+func (r *request) content(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "role":
+			return keep
+		case "parts":
+			return func(v wire.Value) bool {
+				if v.Kind() != wire.Array {
+					return r.googlePart(v)
+				}
+				r.elements(v, r.googlePart)
+				return true
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+func (r *request) googlePart(v wire.Value) bool {
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "text", "thought", "thoughtsignature", "inlinedata", "functioncall", "executablecode", "codeexecutionresult",
+			"toolcall", "toolresponse", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
+			"audiotranscription":
+			return keep
+		case "mediaprocessing":
+			return r.sniffed
+		case "filedata":
+			return r.googleFile
+		case "functionresponse":
+			return r.functionResponse
+		}
+		return nil
+	})
+	return true
+}
+
+// googleFile judges a file that is named by its address: one of Google's own
+// stores, or one that Google would fetch.
+func (r *request) googleFile(v wire.Value) bool {
+	const stores = "https://generativelanguage.googleapis.com/"
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "mimetype", "displayname":
+			return keep
+		case "fileuri":
+			return func(v wire.Value) bool {
+				if text, _ := v.Str(); strings.HasPrefix(text, stores) || strings.HasPrefix(text, "files/") {
+					return r.stored(v)
+				}
+				return r.address(v)
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+func (r *request) functionResponse(v wire.Value) bool {
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "id", "name", "response", "scheduling", "willcontinue":
+			return keep
+		case "parts":
+			return func(v wire.Value) bool {
+				r.elements(v, r.googlePart)
+				return true
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+// googleTools judges an object whose members are tools.
+func (r *request) googleTools(v wire.Value) bool {
+	return r.members(v, func(name string) rule {
+		return func(tool wire.Value) bool { return r.googleTool(name, tool) }
+	})
+}
+
+func (r *request) googleTool(name string, v wire.Value) bool {
+	var code capability.Code
+	var why string
+	switch fold(name) {
+	case "functiondeclarations":
+		r.functions(v)
+	case "googlesearch", "googlesearchretrieval", "enterprisewebsearch", "parallelaisearch", "exaaisearch":
+		code, why = r.reads(webSearch)
+	case "urlcontext":
+		code, why = r.reads(webFetch)
+	case "codeexecution":
+		code, why = r.needs(codeExecution)
+	case "googlemaps":
+		code, why = r.needs("google_maps")
+	case "filesearch":
+		code, why = r.needs("file_search")
+	case "computeruse":
+		code, why = r.needs("computer_use")
+	case "mcpservers":
+		code, why = capability.ScopeViolation, foreign
+	default:
+		code, why = capability.NotAvailable, "a tool of this name is not known here"
+	}
+	if why != "" {
+		r.gone = append(r.gone, reference{kind: name})
+		r.note(Change{Tool: clip(name), Did: Omitted, Code: code, Why: why})
+		return false
+	}
+	r.kept = append(r.kept, reference{kind: name})
+	return true
+}
+
+// functions refuses functions that another gateway may take for tools.
+func (r *request) functions(v wire.Value) {
+	for f := range v.Elems() {
+		if _, why := r.judgeLocal(f, ""); why != "" {
+			r.forbid(clip(textOf(f, "name")) + ": " + why)
+		}
+	}
+}
+
+// toolConfig goes with the tools.
+func (r *request) toolConfig(v wire.Value) bool {
+	if len(r.gone) > 0 && len(r.kept) == 0 {
+		return r.unchosen("no tool stays")
+	}
+	return r.sniffed(v)
+}

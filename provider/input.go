@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"net/http"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// address judges a text that the provider may take for an address and fetch. What
+// it carries itself is no address.
+func (r *request) address(v wire.Value) bool {
+	text, ok := v.Str()
+	switch {
+	case v.Kind() == wire.Null:
+		return true
+	case !ok:
+		r.refuse("an address should be text")
+		return true
+	case len(text) >= len("data:") && strings.EqualFold(text[:len("data:")], "data:"):
+		return true
+	}
+	target, err := capability.ParseURL(text)
+	if err != nil {
+		r.refuse("an address " + err.Error())
+		return true
+	}
+	need := capability.Net(get, target)
+	if d := r.policy.require(need); !d.Allowed() {
+		r.deny(http.StatusForbidden, d.Code, "the provider would fetch what the request names: this needs "+need.String())
+	}
+	return true
+}
+
+// fileData judges the data of a file, in whose place some take an address.
+func (r *request) fileData(v wire.Value) bool {
+	if text, _ := v.Str(); strings.Contains(text[:min(len(text), len("https://")*2)], ":") {
+		return r.address(v)
+	}
+	return true
+}
+
+// stored judges the id of a file at the provider, where those of all agents are.
+func (r *request) stored(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	if code, why := r.needs(files); why != "" {
+		r.deny(http.StatusForbidden, code, "a file that is stored at the provider: "+why)
+	}
+	return true
+}
+
+// inputs judges the addresses and files in a tool or block that is not looked at
+// otherwise.
+func (r *request) inputs(v wire.Value) {
+	for key, member := range v.Members() {
+		name, _ := key.Str()
+		switch fold(name) {
+		case "url", "imageurl", "fileurl", "uri", "fileuri", "audiourl", "videourl", "documenturl":
+			if member.Kind() == wire.Object {
+				r.inputs(member)
+			} else {
+				r.address(member)
+			}
+		case "fileid", "fileids":
+			r.stored(member)
+		default:
+			if member.Kind() == wire.Object {
+				r.inputs(member)
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package provider
+
+import (
+	"net/http"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// inOrder judges the members of a body, some before all others: what is said of
+// tools has to be known before what refers to them.
+func (r *request) inOrder(root wire.Value, rules func(string) rule, first ...string) {
+	done := map[string]bool{}
+	for _, name := range first {
+		if v, ok := root.Get(name); ok {
+			done[name] = r.judge(rules(name), v)
+		}
+	}
+	r.members(root, func(name string) rule {
+		if stays, ok := done[name]; ok {
+			return func(wire.Value) bool { return stays }
+		}
+		return rules(name)
+	})
+}
+
+// messages judges a request in the form of Anthropic.
+func (r *request) messages(root wire.Value) {
+	r.inOrder(root, r.messagesMember, "mcp_servers", "tools", "messages")
+	r.paused(root)
+}
+
+func (r *request) messagesMember(name string) rule {
+	switch name {
+	case "max_tokens", "metadata", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
+		"inference_geo", "speed", "cache_control", "output_config", "output_format", "thinking":
+		return keep
+	case "context_management", "compaction", "diagnostics":
+		return r.sniffed
+	case "model":
+		return r.modelMember
+	case "system":
+		return r.blocks
+	case "messages":
+		return func(v wire.Value) bool { return r.elements(v, r.message) || true }
+	case "tools":
+		return r.anthropicTools
+	case "tool_choice":
+		return r.choice
+	case "mcp_servers":
+		return r.servers
+	case "container":
+		return r.container
+	case "thread":
+		return r.refusedUnlessNull("a conversation that the provider keeps cannot be judged: send the messages")
+	case "fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id":
+		return r.refusedUnlessNull(`"` + name + `" is not open to agents`)
+	}
+	return nil
+}
+
+func (r *request) anthropicTools(v wire.Value) bool {
+	if !r.tools(v) {
+		return false
+	}
+	r.sources(v)
+	return true
+}
+
+// container judges the container that code runs in, and the skills put into it.
+func (r *request) container(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	code, why := r.needs(codeExecution)
+	if skills, _ := v.Get("skills"); why == "" && skills.Len() > 0 {
+		code, why = r.needs("skills")
+	}
+	if name := only(v, "id skills"); why == "" && name != "" {
+		code, why = capability.NotAvailable, `"`+clip(name)+`" is not known in a container`
+	}
+	if why != "" {
+		r.note(Change{Tool: "container", Did: Omitted, Code: code, Why: why})
+	}
+	return why == ""
+}
+
+// message judges one message. One that nothing is left of is left out.
+func (r *request) message(v wire.Value) bool {
+	stays := true
+	r.members(v, func(name string) rule {
+		switch name {
+		case "role", "clear_at", "output_config":
+			return keep
+		case "content":
+			return func(v wire.Value) bool {
+				stays = r.blocks(v)
+				return true
+			}
+		}
+		return nil
+	})
+	return stays
+}
+
+// blocks judges content: text, or a list of blocks.
+func (r *request) blocks(v wire.Value) bool {
+	if v.Kind() == wire.String || v.Kind() == wire.Null {
+		return true
+	}
+	return r.elements(v, r.block)
+}
+
+// block judges one block of content by its type.
+func (r *request) block(v wire.Value) bool {
+	kind, ok := typeOf(v)
+	if v.Kind() != wire.Object || !ok {
+		r.refuse("content should be objects with a type that is text")
+		return true
+	}
+	inside := func(name string) wire.Value {
+		member, _ := v.Get(name)
+		return member
+	}
+	switch kind {
+	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
+		"web_search_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
+		"text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result",
+		"tool_reference", "tool_removal", "fallback", "browser_state":
+		return true
+	case "tool_result", "search_result":
+		if content := inside("content"); content.Kind() != wire.Invalid {
+			r.blocks(content)
+		}
+	case "web_fetch_tool_result":
+		if document, ok := inside("content").Get("content"); ok {
+			r.block(document)
+		}
+	case "image", "document":
+		r.origin(inside("source"))
+	case "container_upload":
+		r.stored(inside("file_id"))
+	case "tool_addition":
+		return r.addition(inside("tool"))
+	case "compaction":
+		if added := inside("tool_changes"); added.Kind() == wire.Array {
+			r.elements(added, r.block)
+		}
+	case "mcp_tool_listing":
+		r.forbid("what a foreign MCP server offers is not taken from a message")
+	default:
+		return r.unknown(kind)(v)
+	}
+	return true
+}
+
+// origin judges where an image or a document comes from.
+func (r *request) origin(v wire.Value) bool {
+	kind, _ := typeOf(v)
+	switch kind {
+	case "base64", "text":
+		return true
+	case "content":
+		content, _ := v.Get("content")
+		return r.blocks(content)
+	case "url":
+		url, _ := v.Get("url")
+		return r.address(url)
+	case "file":
+		id, _ := v.Get("file_id")
+		return r.stored(id)
+	}
+	return r.unknown(kind)(v)
+}
+
+// addition judges a tool that is added in the middle of a conversation.
+func (r *request) addition(v wire.Value) bool {
+	kind, _ := typeOf(v)
+	name := textOf(v, "name")
+	switch kind {
+	case "tool_definition":
+		definition, _ := v.Get("definition")
+		return r.tool(definition)
+	case "tool_reference":
+		return !r.lost(func(ref reference) bool { return ref.name == name })
+	case "mcp_tool_reference", "mcp_toolset_reference":
+		for _, c := range r.connected {
+			if c.Name == textOf(v, "server_name") {
+				return true
+			}
+		}
+		r.note(Change{Tool: clip(kind), Did: Omitted, Code: capability.ScopeViolation, Why: foreign})
+		return false
+	}
+	return r.unknown(kind)(v)
+}
+
+// paused refuses to continue a turn in the middle of a tool that is left out: the
+// provider would want the tool again.
+func (r *request) paused(root wire.Value) {
+	messages, _ := root.Get("messages")
+	var last, block wire.Value
+	for last = range messages.Elems() {
+		continue
+	}
+	content, _ := last.Get("content")
+	for block = range content.Elems() {
+		continue
+	}
+	name := textOf(block, "name")
+	if strings.HasSuffix(name, codeExecution) {
+		name = codeExecution
+	}
+	if textOf(last, "role") == "assistant" && textOf(block, "type") == "server_tool_use" && r.lost(func(ref reference) bool { return ref.name == name }) {
+		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(name)+", which is left out: begin another one")
+	}
+}

@@ -1,0 +1,162 @@
+package provider
+
+import (
+	"net/http"
+	"slices"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// responses judges a request in the form of OpenAI's responses.
+func (r *request) responses(root wire.Value) {
+	r.inOrder(root, r.responsesMember, "tools", "input")
+	r.shown(root)
+}
+
+func (r *request) responsesMember(name string) rule {
+	switch name {
+	case "include", "instructions", "max_output_tokens", "max_tool_calls", "metadata",
+		"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream",
+		"stream_options", "temperature", "text", "top_logprobs", "top_p", "truncation", "user", "client_metadata":
+		return keep
+	case "access_programs", "context_management", "image", "moderation", "prompt_cache_options", "reasoning":
+		return r.sniffed
+	case "model":
+		return r.modelMember
+	case "input":
+		return r.input
+	case "tools":
+		return r.tools
+	case "tool_choice":
+		return r.choice
+	case "parallel_tool_calls":
+		return r.parallel
+	case "background":
+		return r.refusedIfTrue("a response is read as it is made, not later")
+	case "previous_response_id", "conversation", "prompt", "multi_agent":
+		return r.refusedUnlessNull("what the provider keeps cannot be judged: send the input itself")
+	}
+	return r.extra(name)
+}
+
+// parallel goes with the tools.
+func (r *request) parallel(wire.Value) bool { return len(r.gone) == 0 || len(r.kept) > 0 }
+
+// input judges what a response is made from: text, or a list of items.
+func (r *request) input(v wire.Value) bool {
+	if v.Kind() == wire.String || v.Kind() == wire.Null {
+		return true
+	}
+	r.elements(v, r.item)
+	return true
+}
+
+// item judges one item by its type.
+func (r *request) item(v wire.Value) bool {
+	kind, ok := typeOf(v)
+	if v.Kind() != wire.Object || !ok {
+		r.refuse("an item of the input should be an object with a type that is text")
+		return true
+	}
+	switch kind {
+	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
+		"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call",
+		"shell_call_output", "apply_patch_call", "apply_patch_call_output", "tool_search_call", "compaction",
+		"compaction_trigger":
+		return true
+	case "", "message":
+		r.partsOf(v, "content")
+	case "function_call_output", "custom_tool_call_output", "computer_call_output":
+		r.partsOf(v, "output")
+	case "program", "program_output":
+		if code, why := r.needs(codeExecution); why != "" {
+			r.deny(http.StatusForbidden, code, kind+": "+why)
+		}
+	case "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call":
+		if len(r.policy.Connectors) == 0 {
+			r.deny(http.StatusForbidden, capability.ScopeViolation, foreign)
+		}
+	case "additional_tools":
+		added, _ := v.Get("tools")
+		return r.elements(added, r.tool)
+	case "tool_search_output":
+		found, _ := v.Get("tools")
+		r.elements(found, r.tool)
+	case "item_reference", "configuration_update":
+		r.forbid(`"` + kind + `" refers to what the provider keeps, which cannot be judged: send the input itself`)
+	default:
+		return r.unknown(kind)(v)
+	}
+	return true
+}
+
+// partsOf judges content that is text, one part or a list of parts.
+func (r *request) partsOf(v wire.Value, member string) {
+	switch content, _ := v.Get(member); content.Kind() {
+	case wire.Array:
+		r.elements(content, r.part)
+	case wire.Object:
+		r.part(content)
+	}
+}
+
+// part judges one part of content, of responses and of chats.
+func (r *request) part(v wire.Value) bool {
+	kind, ok := typeOf(v)
+	if v.Kind() != wire.Object || !ok {
+		r.refuse("content should be objects with a type that is text")
+		return true
+	}
+	switch kind {
+	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "input_audio", "output_audio", "thinking", "reference":
+		return true
+	case "input_image", "input_file", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
+		r.media(v)
+		return true
+	}
+	return r.unknown(kind)(v)
+}
+
+// media judges where the image, video or file of a part comes from.
+func (r *request) media(v wire.Value) {
+	for key, member := range v.Members() {
+		name, _ := key.Str()
+		switch {
+		case name == "type" || name == "detail" || name == "filename" || name == "file_name" || name == "prompt_cache_breakpoint" || name == "cache_control" || name == "document_name" || name == "format":
+		case name == "file_id":
+			r.stored(member)
+		case name == "file_data":
+			r.fileData(member)
+		case member.Kind() == wire.Object:
+			r.media(member)
+		case slices.Contains([]string{"image_url", "file_url", "video_url", "document_url", "pdf_url", "url"}, name):
+			r.address(member)
+		default:
+			r.unknown(name)(member)
+		}
+	}
+}
+
+// shown asks the provider to say which pages a search has read.
+func (r *request) shown(root wire.Value) {
+	const sources = `"web_search_call.action.sources"`
+	search := func(ref reference) bool { return family(ref.kind) == webSearch }
+	if r.kit != openKit || !slices.ContainsFunc(r.kept, search) {
+		return
+	}
+	include, ok := root.Get("include")
+	var last wire.Value
+	for element := range include.Elems() {
+		if last = element; string(element.Raw()) == sources {
+			return
+		}
+	}
+	switch _, end := last.Span(); {
+	case !ok || include.Len() == 0:
+		r.set(root, "include", []byte("["+sources+"]"))
+	default:
+		r.edits = append(r.edits, edit{end, end, []byte("," + sources)})
+	}
+	r.note(Change{Tool: "include", Did: Repaired, Why: "what a search reads would not be seen"})
+}

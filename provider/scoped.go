@@ -1,0 +1,192 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// scoped gives a tool the domains that are held, within those that it asks for. A
+// tool that none is left for is left out: an empty list would be no list at all.
+func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, string) {
+	if name := only(v, s.members); name != "" {
+		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+	}
+	in := v
+	if s.under != "" {
+		in, _ = v.Get(s.under)
+		if in.Kind() != wire.Invalid && in.Kind() != wire.Null && in.Kind() != wire.Object {
+			return capability.MalformedArguments, s.under + " should be an object"
+		}
+		if name := only(in, s.inner); name != "" {
+			return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+		}
+	}
+	r.whole(v, kind)
+	if r.web.all {
+		return "", ""
+	}
+	if len(r.web.held) == 0 && len(r.web.left) == 0 {
+		return r.absent(), "it needs net.get for the hosts that it may reach"
+	}
+	wants, ok := wantsOf(in, s)
+	if !ok {
+		return capability.MalformedArguments, "its lists of domains cannot be read"
+	}
+	got := r.web.meet(wants, s.list)
+	if len(got.names) == 0 {
+		return capability.ScopeViolation, "nothing that it asks for is held in a form that the provider takes" + because(got.notes)
+	}
+	r.restrict(v, in, s, kind)
+	if r.limit(v, in, s, got) || len(wants.blocked) > 0 {
+		r.note(Change{Tool: clip(kind), Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})
+	}
+	r.wider(kind, got)
+	return "", ""
+}
+
+// wider says which names the provider takes for more than was granted.
+func (r *request) wider(kind string, got answer) {
+	if len(got.wider) > 0 {
+		r.note(Change{Tool: clip(kind), Did: Wider, Why: "the provider includes everything beneath these names; subdomains: strict leaves them out", Hosts: got.wider})
+	}
+}
+
+// because adds the first reasons to a sentence.
+func because(notes []string) string {
+	const most = 3
+	if len(notes) == 0 {
+		return ""
+	}
+	if len(notes) > most {
+		notes = append(slices.Clone(notes[:most]), "and more")
+	}
+	return " (" + strings.Join(notes, "; ") + ")"
+}
+
+// absent is the code for an agent without any host.
+func (r *request) absent() capability.Code {
+	target, _ := capability.ParseTarget("example.com")
+	if d := r.policy.require(capability.Net(get, target)); !d.Allowed() {
+		return d.Code
+	}
+	return capability.LimitExceeded
+}
+
+// wantsOf reads the lists of a tool.
+func wantsOf(in wire.Value, s scope) (a asked, ok bool) {
+	allowed, ok := in.Get(s.allowed)
+	if ok && allowed.Kind() != wire.Null {
+		a.limited = true
+		if a.allowed, ok = textsOf(allowed); !ok {
+			return a, false
+		}
+	}
+	blocked, ok := in.Get(s.blocked)
+	if ok && blocked.Kind() != wire.Null {
+		if a.blocked, ok = textsOf(blocked); !ok {
+			return a, false
+		}
+	}
+	return a, true
+}
+
+func textsOf(v wire.Value) ([]string, bool) {
+	texts := make([]string, 0, v.Len())
+	for element := range v.Elems() {
+		text, ok := element.Str()
+		if !ok {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, v.Kind() == wire.Array
+}
+
+// limit writes the list of what is allowed, and takes out the list of what is not:
+// providers take one of the two. It reports whether that says something new.
+func (r *request) limit(v, in wire.Value, s scope, got answer) bool {
+	text := appendList(nil, got.names)
+	allowed, has := in.Get(s.allowed)
+	blocked, blocks := in.Get(s.blocked)
+	switch {
+	case in.Len() == 0: // there is nothing yet that the list could stand in
+		return r.set(v, s.under, s.object(text))
+	case has && blocks:
+		r.without(in, s.blocked)
+	case blocks:
+		start, end := blocked.Span()
+		r.rename(in, s.blocked, s.allowed)
+		r.edits = append(r.edits, edit{start, end, text})
+		return true
+	}
+	if has && same(allowed, got.names) {
+		return false
+	}
+	return r.set(in, s.allowed, text)
+}
+
+// object writes what the list stands in, anew.
+func (s scope) object(text []byte) []byte {
+	object := append(append(wire.AppendString([]byte{'{'}, s.allowed), ':'), text...)
+	for engine := range strings.FieldsSeq(s.engines) {
+		object = append(append(object, `,"engine":`...), wire.AppendString(nil, engine)...)
+		break
+	}
+	return append(object, '}')
+}
+
+// same reports whether a list says exactly these texts.
+func same(v wire.Value, names []string) bool {
+	texts, ok := textsOf(v)
+	return ok && slices.Equal(texts, names)
+}
+
+// rename gives a member of an object another name.
+func (r *request) rename(object wire.Value, from, to string) {
+	for key := range object.Members() {
+		if key.Equal(from) {
+			r.replace(key, wire.AppendString(nil, to))
+		}
+	}
+}
+
+// restrict takes out what reaches past a list of domains, and chooses an engine
+// that keeps to it.
+func (r *request) restrict(v, in wire.Value, s scope, kind string) {
+	for name := range strings.FieldsSeq(s.wide) {
+		for _, object := range slices.Compact([]wire.Value{v, in}) {
+			if member, ok := object.Get(name); ok && r.turnOff(member) {
+				r.note(Change{Tool: clip(kind), Did: Repaired, Code: capability.ScopeViolation, Why: name + " reaches past the list of domains"})
+			}
+		}
+	}
+	engines := strings.Fields(s.engines)
+	if len(engines) == 0 || in.Len() == 0 {
+		return
+	}
+	if !slices.Contains(engines, textOf(in, "engine")) && r.set(in, "engine", wire.AppendString(nil, engines[0])) {
+		r.note(Change{Tool: clip(kind), Did: Repaired, Why: "not every engine keeps to a list of domains: " + engines[0] + " does"})
+	}
+}
+
+// turnOff takes the value of a setting back, and reports whether it had one.
+func (r *request) turnOff(v wire.Value) bool {
+	switch v.Kind() {
+	case wire.Null:
+		return false
+	case wire.Bool:
+		return r.replace(v, []byte("false"))
+	}
+	return r.replace(v, []byte("null"))
+}
+
+// whole makes the provider show everything that a tool did.
+func (r *request) whole(v wire.Value, kind string) {
+	shown, ok := v.Get("response_inclusion")
+	if ok && !shown.Equal("full") && r.replace(shown, []byte(`"full"`)) {
+		r.note(Change{Tool: clip(kind), Did: Repaired, Why: "what it does would not be seen"})
+	}
+}

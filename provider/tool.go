@@ -1,0 +1,250 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// use says what has to be held for a tool. Its zero value is a tool that nobody
+// knows, which is left out.
+type use uint8
+
+const (
+	strange   use = iota
+	local         // the agent's side runs it, so that its calls are decided there
+	scoped        // takes a list of domains
+	reading       // reads the web and takes no list: provider.<verb>, or every public host
+	unscoped      // provider.<verb>
+	runner        // runs code in a container of the provider: provider.code_execution
+	connector     // an MCP server that the provider connects to
+	toolset       // the tools of one of mcp_servers
+	group         // holds other tools
+)
+
+// tool is what is known of the tools of one type.
+type tool struct {
+	use   use
+	verb  string // behind provider.
+	scope scope  // of a scoped tool
+}
+
+// scope says how a scoped tool takes its domains, and what else may stand in it.
+type scope struct {
+	list
+	under            string // the member that the lists stand in, "" for the tool itself
+	allowed, blocked string
+	members          string // all that may stand in the tool, with spaces between
+	inner            string // all that may stand under
+	wide             string // members that reach past the list: none of them stays with one
+	engines          string // search engines that keep to the list, the first in place of any other
+	callers          bool   // runs in a container unless it says otherwise
+}
+
+const (
+	webSearch     = "web_search"
+	webFetch      = "web_fetch"
+	codeExecution = "code_execution"
+	files         = "files"
+)
+
+// reference is how a request speaks of one of its tools.
+type reference struct {
+	kind string // its type
+	name string // its name, or the label of its server
+}
+
+// tools judges a list of tools. Without any left the list goes as well.
+func (r *request) tools(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	if r.form == formGenerate || r.form == formCount {
+		return r.elements(v, r.googleTools)
+	}
+	stays := r.elements(v, r.tool)
+	r.moveCache(v)
+	return stays
+}
+
+// tool judges one tool.
+func (r *request) tool(v wire.Value) bool {
+	kind, ok := typeOf(v)
+	if v.Kind() != wire.Object || !ok {
+		r.refuse("a tool should be an object with a type that is text")
+		return true
+	}
+	name := textOf(v, "name")
+	if name == "" {
+		name = textOf(v, "server_label")
+	}
+	ref := reference{kind, name}
+	code, why := r.judgeTool(v, r.known(kind, v), kind)
+	if why != "" {
+		r.gone = append(r.gone, ref)
+		r.note(Change{Tool: label(kind, name), Did: Omitted, Code: code, Why: why})
+		return false
+	}
+	r.kept = append(r.kept, ref)
+	return true
+}
+
+// label is what a tool is called in a change.
+func label(kind, name string) string {
+	if kind == "" || kind == "custom" || kind == "function" {
+		return clip(name)
+	}
+	return clip(kind)
+}
+
+// judgeTool returns why a tool is left out, "" when it stays.
+func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.Code, why string) {
+	switch t.use {
+	case local:
+		code, why = r.judgeLocal(v, kind)
+	case scoped:
+		code, why = r.scoped(v, t.scope, kind)
+	case reading:
+		code, why = r.reads(t.verb)
+	case unscoped:
+		code, why = r.needs(t.verb)
+		r.inputs(v)
+	case runner:
+		code, why = r.runs(v)
+	case connector:
+		code, why = r.connects(v)
+	case toolset:
+		code, why = r.toolset(v)
+	case group:
+		code, why = r.group(v)
+	default:
+		return capability.NotAvailable, "a tool of this type is not known here"
+	}
+	if why == "" {
+		r.directly(v, t.scope.callers, kind)
+	}
+	return code, why
+}
+
+// judgeLocal keeps what the agent runs itself. Another gateway may make tools of
+// the provider out of functions with certain names.
+func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string) {
+	name := textOf(v, "name")
+	if f, ok := v.Get("function"); ok {
+		name = textOf(f, "name")
+	}
+	if r.policy.Relayed && (kind == "" || kind == "function" || kind == "custom") && reserved(name) {
+		return capability.NotAvailable, "another gateway may take a function of this name for a tool of the provider"
+	}
+	return "", ""
+}
+
+// reserved reports whether a function has the name of a provider's tool.
+func reserved(name string) bool {
+	switch fold(name) {
+	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse",
+		"enterprisewebsearch", "websearch", "webfetch", "codeinterpreter", "filesearch":
+		return true
+	}
+	return false
+}
+
+// needs decides a tool that cannot be scoped.
+func (r *request) needs(verb string) (capability.Code, string) {
+	if d := r.policy.holds(verb); !d.Allowed() {
+		return d.Code, "it takes no scope, and needs provider." + verb
+	}
+	return "", ""
+}
+
+// reads decides a tool that reads the web and cannot be scoped: whoever holds every
+// public host holds what it reads.
+func (r *request) reads(verb string) (capability.Code, string) {
+	if r.web.all {
+		return "", ""
+	}
+	if d := r.policy.holds(verb); !d.Allowed() {
+		return d.Code, "it takes no list of domains, and needs provider." + verb + " or net.get for every public host"
+	}
+	return "", ""
+}
+
+// group keeps a named group with the tools in it that stay.
+func (r *request) group(v wire.Value) (capability.Code, string) {
+	inside, ok := v.Get("tools")
+	if !ok || r.elements(inside, r.tool) {
+		return "", ""
+	}
+	return capability.NotAvailable, "none of the tools in it stays"
+}
+
+// directly takes away that a tool is called from code in a container of the
+// provider, unless running code is held. Some tools run there by default.
+func (r *request) directly(v wire.Value, byDefault bool, kind string) {
+	callers, ok := v.Get("allowed_callers")
+	if ok = ok && callers.Kind() != wire.Null; !ok && !byDefault || r.policy.holds(codeExecution).Allowed() {
+		return
+	}
+	if ok && callers.Len() == 1 {
+		for caller := range callers.Elems() {
+			if caller.Equal("direct") {
+				return
+			}
+		}
+	}
+	if r.set(v, "allowed_callers", []byte(`["direct"]`)) {
+		r.note(Change{Tool: label(kind, textOf(v, "name")), Did: Repaired, Why: "it would run code in a container of the provider, which needs provider." + codeExecution})
+	}
+}
+
+// moveCache gives the mark that ends the cached part of a request to the last tool
+// that stays, when the tool that had it is left out.
+func (r *request) moveCache(v wire.Value) {
+	if r.kit != anthropicKit || len(r.gone) == 0 || len(r.kept) == 0 {
+		return
+	}
+	var last wire.Value
+	var mark []byte
+	for t := range v.Elems() {
+		kind, _ := typeOf(t)
+		control, has := t.Get("cache_control")
+		switch stays := slices.Contains(r.kept, reference{kind, textOf(t, "name")}); {
+		case stays:
+			last, mark = t, nil
+		case has && last != (wire.Value{}):
+			mark = control.Raw()
+		}
+	}
+	if _, has := last.Get("cache_control"); mark != nil && !has {
+		r.set(last, "cache_control", mark)
+	}
+}
+
+// typeOf returns the type of an object, "" when it has none. It reports false for
+// a type that is not text.
+func typeOf(v wire.Value) (string, bool) {
+	kind, ok := v.Get("type")
+	if !ok || kind.Kind() == wire.Null {
+		return "", true
+	}
+	return kind.Str()
+}
+
+func textOf(v wire.Value, key string) string {
+	member, _ := v.Get(key)
+	text, _ := member.Str()
+	return text
+}
+
+// only returns the first member of an object that is not in a list of names.
+func only(v wire.Value, names string) string {
+	for key := range v.Members() {
+		name, _ := key.Str()
+		if !slices.Contains(strings.Fields(names), name) {
+			return name
+		}
+	}
+	return ""
+}

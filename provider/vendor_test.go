@@ -1,0 +1,132 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/provider"
+)
+
+// TestEndpoints: an endpoint is open by its exact path, and every other is not.
+func TestEndpoints(t *testing.T) {
+	open := map[string]bool{
+		"anthropic POST /v1/messages":                                           true,
+		"anthropic POST /v1/messages?beta=true":                                 true,
+		"anthropic POST /v1/messages/count_tokens?beta=true":                    true,
+		"anthropic GET /v1/models?limit=1000":                                   true,
+		"anthropic HEAD /v1/models":                                             true,
+		"anthropic HEAD /api/hello":                                             true,
+		"anthropic GET /v1/models/claude-opus-4-8":                              true,
+		"openai POST /v1/responses":                                             true,
+		"openai POST /v1/chat/completions":                                      true,
+		"openai POST /v1/embeddings":                                            true,
+		"gemini POST /v1beta/models/gemini-3-pro:generateContent":               true,
+		"gemini POST /v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse": true,
+		"gemini POST /v1beta/models/gemini-3-pro:countTokens":                   true,
+		"openrouter POST /v1/chat/completions":                                  true,
+		"perplexity POST /chat/completions":                                     true,
+		"mistral POST /v1/chat/completions":                                     true,
+		"xai POST /v1/responses":                                                true,
+
+		"anthropic GET /v1/messages":                           false,
+		"anthropic POST /v1/messages/":                         false,
+		"anthropic POST //v1/messages":                         false,
+		"anthropic POST /v1/../v1/messages":                    false,
+		"anthropic POST /v1%2fmessages":                        false,
+		"anthropic POST /V1/messages":                          false,
+		"anthropic POST /v1/messages/batches":                  false,
+		"anthropic POST /v1/messages?beta=true&beta=true":      false,
+		"anthropic POST /v1/messages?tools=x":                  false,
+		"anthropic POST /v1/messages?beta=a;b":                 false,
+		"anthropic POST /v1/messages?b%65ta=true":              false,
+		"anthropic OPTIONS /v1/messages":                       false,
+		"anthropic POST /v1/agents":                            false,
+		"anthropic POST /v1/sessions":                          false,
+		"anthropic POST /v1/files":                             false,
+		"anthropic POST /v1/skills":                            false,
+		"anthropic GET /v1/organizations/me":                   false,
+		"anthropic GET /v1/models/../messages":                 false,
+		"anthropic GET /v1/models/a/b":                         false,
+		"anthropic GET /v1/models/%2e%2e":                      false,
+		"openai GET /v1/responses":                             false,
+		"openai GET /v1/responses/resp_1":                      false,
+		"openai POST /v1/responses/compact":                    false,
+		"openai GET /v1/realtime":                              false,
+		"openai POST /v1/batches":                              false,
+		"openai POST /v1/files":                                false,
+		"openai POST /v1/conversations":                        false,
+		"openai POST /v1/containers":                           false,
+		"openai POST /v1/assistants":                           false,
+		"openai POST /responses":                               false,
+		"gemini POST /v1beta/models/m:batchGenerateContent":    false,
+		"gemini POST /v1beta/models/m:generateContent?key=abc": false,
+		"gemini POST /v1beta/models/a/b:generateContent":       false,
+		"gemini POST /v1beta/models/:generateContent":          false,
+		"gemini POST /v1beta/cachedContents":                   false,
+		"gemini POST /v1beta/interactions":                     false,
+		"gemini POST /v1beta/tunedModels/m:generateContent":    false,
+		"mistral POST /v1/agents/completions":                  false,
+		"mistral POST /v1/conversations":                       false,
+		"perplexity POST /v1/responses":                        false,
+	}
+	for text, want := range open {
+		words := strings.Fields(text)
+		vendor, ok := provider.Lookup(words[0])
+		if !ok || len(words) != 3 {
+			t.Fatalf("%q is no case", text)
+		}
+		path, query, _ := strings.Cut(words[2], "?")
+		place, err := vendor.Endpoint(words[1], path, query)
+		if got := err == nil; got != want {
+			t.Errorf("%s: open is %v (%v)", text, got, err)
+		}
+		if err == nil && (place.Path != path || place.Query != query) {
+			t.Errorf("%s: goes up as %s?%s", text, place.Path, place.Query)
+		}
+	}
+}
+
+// TestRefusal: an error has the form that the vendor's clients read, and its code
+// is in what they show.
+func TestRefusal(t *testing.T) {
+	for name, want := range map[string]string{
+		"anthropic": `{"type":"error","error":{"type":"permission_error","message":"capgate: scope_violation: \"x\" is outside"}}`,
+		"openai":    `{"error":{"message":"capgate: scope_violation: \"x\" is outside","type":"permission_error","param":null,"code":"scope_violation"}}`,
+		"gemini":    `{"error":{"code":403,"message":"capgate: scope_violation: \"x\" is outside","status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"SCOPE_VIOLATION","domain":"capgate"}]}}`,
+	} {
+		vendor, _ := provider.Lookup(name)
+		got := string(vendor.Refusal(403, "scope_violation", `"x" is outside`))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		for status := 400; status < 600; status++ {
+			if text := vendor.Refusal(status, "forbidden", "no\n\x00"); !json.Valid(text) {
+				t.Errorf("%s: %d: %s", name, status, text)
+			}
+		}
+	}
+}
+
+// TestVendors: every vendor can be found, says where it is and where its key goes.
+func TestVendors(t *testing.T) {
+	for _, name := range provider.Names() {
+		vendor, ok := provider.Lookup(name)
+		header, value := vendor.Credential("sk-1")
+		if !ok || !strings.HasPrefix(vendor.Base, "https://") || header == "" || !strings.HasSuffix(value, "sk-1") {
+			t.Errorf("%s: %v %q %q %q", name, ok, vendor.Base, header, value)
+		}
+	}
+	if _, ok := provider.Lookup("nobody"); ok {
+		t.Error("there is a vendor that nobody knows")
+	}
+	if _, err := (provider.Vendor{}).Endpoint("POST", "/v1/messages", ""); err == nil {
+		t.Error("the zero Vendor has an endpoint")
+	}
+	anthropic, _ := provider.Lookup("anthropic")
+	if _, _, err := anthropic.Rewrite(provider.Endpoint{Body: true}, []byte("{}"), provider.Policy{}); err == nil {
+		t.Error("the zero Endpoint takes a body")
+	}
+}
