@@ -26,6 +26,7 @@ type Config struct {
 	Upstreams []Upstream        // in the order written
 	Mappings  []string          // the folders of mappings, absolute, in the order written
 	Secrets   map[string]Secret // by name
+	Providers []Provider        // in the order written
 	Limits    Limits
 	Guardrail Guardrail
 	Tests     []Test // in the order written

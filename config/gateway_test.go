@@ -22,7 +22,7 @@ func pos(line, col int) capability.Pos { return capability.Pos{File: file, Line:
 func TestGateway(t *testing.T) {
 	c := gateway(t)
 	got := config.Config{
-		Listen: c.Listen, Mappings: c.Mappings, Secrets: c.Secrets, Limits: c.Limits, Guardrail: c.Guardrail,
+		Listen: c.Listen, Mappings: c.Mappings, Secrets: c.Secrets, Providers: c.Providers, Limits: c.Limits, Guardrail: c.Guardrail,
 	}
 	want := config.Config{
 		Listen: config.Listen{
@@ -31,6 +31,14 @@ func TestGateway(t *testing.T) {
 		},
 		Mappings: []string{"/srv/gate/mappings"},
 		Secrets:  map[string]config.Secret{"github": {Env: "GITHUB_TOKEN"}, "Files.2": {File: "/run/secrets/files"}},
+		Providers: []config.Provider{
+			{Name: "anthropic", Pos: pos(14, 3), Key: "{{secret:github}}", Start: 10 * time.Minute, Idle: 5 * time.Minute},
+			{
+				Name: "openai", Pos: pos(15, 3), URL: "http://127.0.0.1:9000/api", Key: "{{secret:Files.2}}", Strict: true,
+				Start: 2 * time.Minute, Idle: 30 * time.Second, Pass: []string{"service_tier"},
+				Connectors: []config.Connector{{Name: "docs", URL: "https://docs.example.com/mcp?v=1", Tools: []string{"search", "Fetch.It"}}},
+			},
+		},
 		Limits: config.Limits{
 			Call: 90 * time.Second, Start: 2 * time.Minute, Body: 1 << 20, Answer: 512 << 10,
 			CallsPerMinute: 60, UpstreamProcesses: 8, Sessions: 12,
@@ -49,13 +57,13 @@ func TestUpstreams(t *testing.T) {
 	work := plain("/home/me/work")
 	want := []config.Upstream{
 		{
-			Name: "files", Pos: pos(17, 3),
+			Name: "files", Pos: pos(26, 3),
 			Command: []string{"/srv/gate/bin/server", "--root=/home/me/work", "/srv/gate/state/x", ""},
 			Cwd:     "/home/me/work/src",
 			Env: map[string]string{
 				"LOG": "info", "EMPTY": "", "DIR": "/home/me/work", "TOKEN": "a {{secret:Files.2}} b {{.Name}}",
 			},
-			Protocol: "2025-11-25", Mapping: "own", MappingPos: pos(21, 14),
+			Protocol: "2025-11-25", Mapping: "own", MappingPos: pos(30, 14),
 			Declared: true, Declares: read(".", 23, 25),
 			Tools: map[string]config.Tool{
 				"write_file": {Declared: true, Pins: "require"},
@@ -65,21 +73,21 @@ func TestUpstreams(t *testing.T) {
 			Call: 5 * time.Minute, Start: time.Second, Answer: 2 << 20,
 		},
 		{
-			Name: "web", Pos: pos(34, 3), URL: "https://mcp.example.com:8443/mcp/?v=1",
+			Name: "web", Pos: pos(43, 3), URL: "https://mcp.example.com:8443/mcp/?v=1",
 			Headers:   map[string]string{"Authorization": "Bearer {{secret:github}}", "X-Env": "test"},
 			Transport: "sse", Unmediated: true, Pins: "off", MayAsk: []string{"elicitation", "sampling"}, Prefix: "web",
 		},
 		{
-			Name: "near", Pos: pos(42, 3), URL: "http://127.0.0.1:9000/mcp",
+			Name: "near", Pos: pos(51, 3), URL: "http://127.0.0.1:9000/mcp",
 			OAuth:    &config.OAuth{ClientID: "capgate-1", Scopes: []string{"read", "repo:write"}},
 			Declared: true, Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "near",
 		},
 		{
-			Name: "shell", Pos: pos(47, 3), Builtin: "fs", Root: plain("/home/me/work/tmp"),
+			Name: "shell", Pos: pos(56, 3), Builtin: "fs", Root: plain("/home/me/work/tmp"),
 			Declared: true, Declares: read("docs", 47, 92), Pins: "tofu", MayAsk: []string{"roots"},
 		},
-		{Name: "http", Pos: pos(48, 3), Builtin: "net", Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "http"},
-		{Name: "fs", Pos: pos(49, 3), Builtin: "fs", Root: work, Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "fs"},
+		{Name: "http", Pos: pos(57, 3), Builtin: "net", Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "http"},
+		{Name: "fs", Pos: pos(58, 3), Builtin: "fs", Root: work, Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "fs"},
 	}
 	for i := range want[1:] {
 		want[i+1].Call, want[i+1].Start, want[i+1].Answer = 90*time.Second, 2*time.Minute, 512<<10
@@ -170,11 +178,11 @@ func TestToolCalls(t *testing.T) {
 		{
 			Tool:   "disk.read_text_file",
 			Args:   []byte(`{"path":"notes/todo.md","head":12345678901234567890,"rate":1.50,"deep":{"a":[true,"5",1e3,-0,[],{}]},"q\"<é":"\\"}`),
-			Effect: capability.Allow, Pos: pos(53, 9),
+			Effect: capability.Allow, Pos: pos(62, 9),
 		},
-		{Tool: "plain_name", Args: []byte("{}"), Effect: capability.Allow, Pos: pos(54, 9)},
-		{Tool: "web.fetch", Args: []byte("{}"), Code: capability.ScopeViolation, Pos: pos(56, 9)},
-		{Tool: "capgate.whoami", Args: []byte("{}"), Pos: pos(57, 9)},
+		{Tool: "plain_name", Args: []byte("{}"), Effect: capability.Allow, Pos: pos(63, 9)},
+		{Tool: "web.fetch", Args: []byte("{}"), Code: capability.ScopeViolation, Pos: pos(65, 9)},
+		{Tool: "capgate.whoami", Args: []byte("{}"), Pos: pos(66, 9)},
 	}
 	for i := range want {
 		want[i].Agent = "scout"

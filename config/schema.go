@@ -77,7 +77,10 @@ func sections() []key[Config] {
 			name: "secrets", takes: "a map of secrets", read: (*reader).secrets, under: lines("secrets.*.", secretKeys()),
 			help: "where the values behind secret handles come from",
 		},
-		{name: "providers", takes: "a map of providers", help: "LLM providers whose own tools are narrowed"},
+		{
+			name: "providers", takes: "a map of providers", read: (*reader).providers, under: lines("providers.*.", providerKeys()),
+			help: "model providers that agents reach through the gateway, which narrows the tools that run there",
+		},
 		{
 			name: "limits", takes: "a map of limits", read: (*reader).limits, under: lines("limits.", limitKeys()),
 			help: "how long, how large and how often",

@@ -166,23 +166,27 @@ func (r *reader) scope(n *yaml.Node) string {
 }
 
 // url reads where a server is.
-func (r *reader) url(n *yaml.Node, u *described) {
+func (r *reader) url(n *yaml.Node, u *described) { u.URL = r.webURL(n) }
+
+// webURL reads a URL that requests are sent to, "" when it cannot be one.
+func (r *reader) webURL(n *yaml.Node) string {
 	const takes = "an https or http URL"
 	text, ok := r.text(n, "url", takes)
 	if !ok || !r.filled(n) {
-		return
+		return ""
 	}
 	target, err := url.Parse(text)
 	switch {
 	case err != nil || target.Scheme != "https" && target.Scheme != "http" || !isAuthority(target.Host):
 		r.at(n, "write https://host/path", "url takes %s, which this is not", takes)
 	case target.User != nil:
-		r.at(n, "pass it in headers: as {{secret:name}}", "a password does not belong into a URL")
+		r.at(n, "remove it, and write credentials as {{secret:name}} where they are taken", "a password does not belong into a URL")
 	case strings.ContainsAny(text, "#\\ "):
 		r.at(n, "remove it, or write it in percent signs", "url holds a #, a backslash or a space")
 	default:
-		u.URL = text
+		return text
 	}
+	return ""
 }
 
 // builtin reads which of the gateway's own tools are meant.

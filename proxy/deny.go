@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -212,14 +213,16 @@ func (c *call) review() string {
 }
 
 // text is what a model reads. Some clients show it nothing else.
-func (d denial) text() string {
+func (d denial) text() string { return "Denied by capgate (" + string(d.code) + "): " + d.clause() }
+
+// clause is text without what everything that denies begins with.
+func (d denial) clause() string {
 	text := make([]byte, 0, 512)
 	part := func(before, what, after string) {
 		if what != "" {
 			text = append(append(append(text, before...), what...), after...)
 		}
 	}
-	part("Denied by capgate (", string(d.code), "): ")
 	text = append(append(text, d.why...), '.')
 	part(" Argument: ", d.argument, ".")
 	part(" To proceed, ", d.hint, ".")
@@ -290,4 +293,40 @@ func needsOf(v gate.Verdict) []guardrail.Need {
 		needs[i] = guardrail.Need{Verb: string(n.Requirement.Verb()), Object: n.Requirement.Object(), Argument: n.Argument}
 	}
 	return needs
+}
+
+// deny is the same for a request to a provider, which words it as its vendor does.
+func (c *consultation) deny(status int, v gate.Verdict, why string) {
+	d := denial{code: v.Decision.Code, why: why}
+	if d.why == "" {
+		d.why = meaning(d.code)
+	}
+	e := c.event(guardrail.Decision)
+	e.Decision, e.Code, e.Needs, e.Link, e.Text = capability.Deny.String(), string(d.code), needsOf(v), v.Why, d.why
+	d.event = c.server.record(e)
+	c.server.log.LogAttrs(
+		c.r.Context(), slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
+		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", v.Why),
+	)
+	c.turnDown(status, d)
+}
+
+// refuse answers a request to a provider that there is nothing to decide on.
+func (c *consultation) refuse(status int, code capability.Code, why string) {
+	e := c.event(guardrail.Refusal)
+	e.Code, e.Text = string(code), why
+	c.turnDown(status, denial{code: code, why: why, event: c.server.record(e)})
+}
+
+// turnDown writes a denial as the vendor's client expects an error.
+func (c *consultation) turnDown(status int, d denial) {
+	body := c.vendor.Refusal(status, d.code, d.clause())
+	h := c.w.Header()
+	h["Content-Type"] = jsonType()
+	if status != http.StatusTooManyRequests && status < http.StatusInternalServerError {
+		h.Set("X-Should-Retry", "false") // the same request is denied again
+	}
+	give(c.w, len(body))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(body) // an agent that is gone will not miss it
 }

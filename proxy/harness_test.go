@@ -50,6 +50,13 @@ func (r *recorder) failWith(err error) {
 	r.fail = err
 }
 
+// all returns every event.
+func (r *recorder) all() []guardrail.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]guardrail.Event(nil), r.events...)
+}
+
 // of returns the events of a kind.
 func (r *recorder) of(kind string) []guardrail.Event {
 	r.mu.Lock()
@@ -163,6 +170,7 @@ type world struct {
 	dir     string // of records
 	root    string // that grants hang from
 	ups     []*proxy.Upstream
+	vendors []*proxy.Provider
 	options proxy.Options
 	flags   bool // the grants stand on a command line
 	skills  *skills.Library
@@ -228,7 +236,8 @@ func (w *world) adopt() {
 		w.t.Log(f)
 	}
 	w.server.Adopt(&proxy.Policy{
-		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Skills: w.skills, Hash: "test", Flags: w.flags,
+		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Providers: w.vendors,
+		Skills: w.skills, Hash: "test", Flags: w.flags,
 	})
 }
 

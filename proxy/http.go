@@ -19,12 +19,10 @@ import (
 )
 
 const (
-	bodyTime   = 30 * time.Second // for the body of a request to arrive
-	writeTime  = 30 * time.Second // for an agent to take what is sent to it
-	heartbeat  = 25 * time.Second // between signs of life on an idle stream
-	slowest    = 64 << 10         // bytes a second that an agent must take of a large answer
-	pooledBody = 4 << 20          // larger ones are not kept for the next request
-	wholeBody  = 256 << 10        // a larger answer is not put together before it is written
+	writeTime = 30 * time.Second // for an agent to take what is sent to it
+	heartbeat = 25 * time.Second // between signs of life on an idle stream
+	slowest   = 64 << 10         // bytes a second that an agent must take of a large answer
+	wholeBody = 256 << 10        // a larger answer is not put together before it is written
 )
 
 // ServeHTTP answers one request of an agent.
@@ -36,6 +34,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.health(w)
 		return
 	default:
+		if name, path, ok := destination(r); ok {
+			s.consult(w, r, name, path)
+			return
+		}
 		http.Error(w, "there is nothing here; MCP is at /mcp", http.StatusNotFound)
 		return
 	}
@@ -161,29 +163,6 @@ func (v *visit) admit(agent, credential string) bool {
 	return true
 }
 
-// letter is the body of a request, the index over it and memory for what a server
-// answers, to be used again.
-type letter struct {
-	body   []byte
-	doc    wire.Doc
-	answer []byte
-}
-
-// letters keeps them. The pool is made once and holds no state that is seen.
-func (s *Server) letter() *letter {
-	if l, ok := s.letters.Get().(*letter); ok {
-		return l
-	}
-	return new(letter)
-}
-
-func (s *Server) putBack(l *letter) {
-	l.doc.Reset()
-	if cap(l.body) <= pooledBody && cap(l.answer) <= pooledBody {
-		s.letters.Put(l)
-	}
-}
-
 // post answers a POST: one message.
 func (v *visit) post() {
 	if !isJSON(v.r.Header.Get("Content-Type")) {
@@ -267,58 +246,11 @@ func accepts(h http.Header, kind string) bool {
 
 // read takes in the whole body, within the limits.
 func (v *visit) read(l *letter) bool {
-	limit := v.server.limits.Body
-	if v.r.ContentLength > int64(limit) {
-		v.refuse(http.StatusRequestEntityTooLarge, nil, codeRequest, "the message is longer than "+strconv.Itoa(limit)+" bytes")
-		return false
+	f := v.takeIn(l)
+	if f != nil {
+		v.refuse(f.status, nil, f.code, f.text)
 	}
-	rc := http.NewResponseController(v.w)
-	err := rc.SetReadDeadline(time.Now().Add(bodyTime))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		v.refuse(http.StatusInternalServerError, nil, codeInternal, "the connection cannot be used")
-		return false
-	}
-	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
-	switch {
-	case errors.Is(err, errLong):
-		v.refuse(http.StatusRequestEntityTooLarge, nil, codeRequest, "the message is longer than "+strconv.Itoa(limit)+" bytes")
-		return false
-	case err != nil:
-		v.refuse(http.StatusBadRequest, nil, codeParse, "the message broke off")
-		return false
-	}
-	_ = rc.SetReadDeadline(time.Time{}) // where there was none, there is none to take back
-	return true
-}
-
-var errLong = errors.New("too long")
-
-// trusted is how much room is made for a body because of what its header says.
-const trusted = 64 << 10
-
-// fill reads to the end, at most limit bytes.
-func fill(dst []byte, r io.Reader, length int64, limit int) ([]byte, error) {
-	want := 4096
-	if length >= 0 {
-		want = min(int(length)+1, trusted) // what is announced need not come
-	}
-	dst = slices.Grow(dst, want)
-	for {
-		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, cap(dst))
-		}
-		n, err := r.Read(dst[len(dst):cap(dst)])
-		dst = dst[:len(dst)+n]
-		if len(dst) > limit {
-			return dst, errLong
-		}
-		if errors.Is(err, io.EOF) {
-			return dst, nil
-		}
-		if err != nil {
-			return dst, err
-		}
-	}
+	return f == nil
 }
 
 // refuse answers a message that is not one, and records it.

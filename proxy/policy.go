@@ -21,6 +21,7 @@ type Policy struct {
 	Gate        *gate.Gate
 	Credentials *agents.Credentials
 	Upstreams   []*Upstream     // each under a name of its own
+	Providers   []*Provider     // likewise
 	Skills      *skills.Library // nil: the gateway has none of its own
 	Hash        string          // names the policy in events
 	Flags       bool            // the grants stand on the command line of wrap, and in no record

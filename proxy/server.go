@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"capgate/capability"
 	"capgate/guardrail"
+	"capgate/upstream"
 )
 
 // Options says how a server runs. Policy is not among them: see [Server.Adopt].
@@ -93,7 +95,8 @@ type Server struct {
 	letters sync.Pool // of *letter
 	papers  sync.Pool // of *[]byte, for the params of requests to servers
 	policy  atomic.Pointer[Policy]
-	name    string // of this process, in the references of calls
+	outside *http.Transport // to providers
+	name    string          // of this process, in the references of calls
 	ids     atomic.Uint64
 
 	mu      sync.Mutex
@@ -129,7 +132,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, files: o.Files, seal: seal, pins: newPinboard(o.Pins),
-		tenants: map[string]*tenant{}, noise: map[string]*noise{},
+		tenants: map[string]*tenant{}, noise: map[string]*noise{}, outside: upstream.NewTransport(nil),
 	}
 	if s.name, err = s.secret(); err != nil {
 		return nil, err
@@ -251,6 +254,7 @@ func (s *Server) Close() error {
 	for _, t := range s.everyone() {
 		t.close()
 	}
+	s.outside.CloseIdleConnections()
 	s.work.Wait()
 	return nil
 }

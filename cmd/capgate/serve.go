@@ -168,14 +168,16 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 // greet says where the gateway is, and what whoever runs it should know.
 func (a *app) greet(g *gateway, l net.Listener) {
 	u, w := a.ui, g.world
-	at := "http://" + l.Addr().String() + "/mcp"
-	switch {
-	case w.cfg.Listen.Socket != "":
-		at = "unix:" + w.cfg.Listen.Socket
-	case w.cfg.Listen.Cert != "":
-		at = "https://" + l.Addr().String() + "/mcp"
+	at := "http://" + l.Addr().String()
+	if w.cfg.Listen.Cert != "" {
+		at = "https://" + l.Addr().String()
 	}
-	u.note("listening at %s", at)
+	if w.cfg.Listen.Socket != "" {
+		u.note("listening at unix:%s", w.cfg.Listen.Socket)
+	} else {
+		u.note("listening at %s/mcp", at)
+		u.introduce(at, w.policy.Providers)
+	}
 	for _, up := range w.cfg.Upstreams {
 		if up.Command != nil {
 			u.note("upstream %s runs unconfined: %s", up.Name, strings.Join(up.Command, " "))

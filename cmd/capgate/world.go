@@ -80,7 +80,13 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
-	w.policy = &proxy.Policy{Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Hash: policyHash(w)}
+	providers, err := w.servers.providers()
+	if err != nil {
+		return nil, err
+	}
+	w.policy = &proxy.Policy{
+		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Hash: policyHash(w),
+	}
 	return w, nil
 }
 

@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"capgate/guardrail"
+	"capgate/provider"
+)
+
+// downstream is the answer of a provider while it is passed on, piece by piece as
+// it comes.
+type downstream struct {
+	*consultation
+	watch  *provider.Watch
+	strain strainer
+	events bool // it is an event stream
+	policy *Policy
+	last   byte // that was written
+	size   int
+}
+
+const pieceSize = 32 << 10 // bytes of an answer that are passed on at once
+
+// relay passes an answer on. The timer runs only while the provider is waited for.
+func (c *consultation) relay(ctx context.Context, resp *http.Response, pause *time.Timer) {
+	d := &downstream{
+		consultation: c, watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub}, policy: c.policy,
+		events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
+	}
+	d.head(resp)
+	err := d.copy(resp.Body, pause)
+	d.observed()
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		c.outcome(d.size, status(resp.StatusCode))
+	case c.r.Context().Err() != nil || errors.Is(err, errGone):
+		c.outcome(d.size, "the agent left")
+	case cause != nil:
+		d.breakOff(cause)
+	default:
+		d.breakOff(err)
+	}
+}
+
+// status is the outcome of a request that was answered, "" when all went well.
+func status(code int) string {
+	if code < http.StatusBadRequest {
+		return ""
+	}
+	return fmt.Sprintf("the provider answered %d", code)
+}
+
+// head passes on what the provider says of its answer.
+func (d *downstream) head(resp *http.Response) {
+	h := d.w.Header()
+	for name, list := range resp.Header {
+		if !comesDown(name) {
+			continue
+		}
+		for _, value := range list {
+			h.Add(name, string(d.clean([]byte(value))))
+		}
+	}
+	if d.events {
+		h.Set("X-Accel-Buffering", "no")
+	}
+	if list := d.became(); list != "" {
+		h.Set(toolsHeader, list)
+	}
+	give(d.w, 0)
+	d.w.WriteHeader(resp.StatusCode)
+	_ = d.flush() // who is gone shows with the first piece
+}
+
+func (d *downstream) flush() error {
+	err := http.NewResponseController(d.w).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+func (d *downstream) clean(text []byte) []byte {
+	if d.strain.scrub == nil {
+		return text
+	}
+	return d.strain.scrub(text)
+}
+
+var (
+	errGone   = errors.New("the agent does not take its answer")
+	errBroken = errors.New("it broke off within its answer")
+)
+
+// copy passes on each piece before it waits for the next.
+func (d *downstream) copy(body io.Reader, pause *time.Timer) error {
+	piece := make([]byte, pieceSize)
+	for {
+		pause.Reset(d.provider.Idle)
+		n, err := body.Read(piece)
+		pause.Stop()
+		d.size += n
+		if n > 0 {
+			if d.write(d.strain.pass(piece[:n])) != nil {
+				return errGone
+			}
+			_, _ = d.watch.Write(piece[:n]) // it takes all of them
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if d.write(d.strain.rest()) != nil {
+				return errGone
+			}
+			return nil
+		case err != nil:
+			return errBroken
+		case !d.entitled():
+			return errRevoked
+		}
+	}
+}
+
+// entitled reports whether the agent still has the token that it showed.
+func (d *downstream) entitled() bool {
+	now := d.server.policy.Load()
+	if now == d.policy {
+		return true
+	}
+	d.policy = now
+	return now.holds(d.credential, d.agent, d.server.now())
+}
+
+// write sends a piece off.
+func (d *downstream) write(piece []byte) error {
+	if len(piece) == 0 {
+		return nil
+	}
+	d.last = piece[len(piece)-1]
+	give(d.w, len(piece))
+	if _, err := d.w.Write(piece); err != nil {
+		return err
+	}
+	return d.flush()
+}
+
+// breakOff ends an answer that has begun so that no client takes it for a whole
+// one: an event stream with an event that says so, anything else by cutting the
+// connection.
+func (d *downstream) breakOff(cause error) {
+	d.outcome(d.size, cause.Error())
+	if !d.events {
+		panic(http.ErrAbortHandler)
+	}
+	var event bytes.Buffer
+	if d.last != '\n' {
+		event.WriteString("\n\n")
+	}
+	event.WriteString("event: error\ndata: ")
+	event.Write(d.vendor.Refusal(http.StatusBadGateway, "upstream_failed", d.sentence(cause)))
+	event.WriteString("\n\n")
+	_ = d.write(event.Bytes()) // an agent that is gone will not miss it
+}
+
+// observed records what tools that ran at the provider reached outside of what the
+// agent holds. It is found out afterwards: the model has seen it.
+func (d *downstream) observed() {
+	for _, seen := range d.watch.Close() {
+		e := d.event(guardrail.Notice)
+		e.Code, e.Tool, e.Text = string(seen.Code), plain(seen.Tool), "provider_scope_observed: "+seen.Why
+		if seen.Host != "" {
+			e.Needs = hostNeeds([]string{seen.Host})
+		}
+		d.server.record(e)
+		d.server.log.Warn("a tool at the provider reached outside of what is held", "agent", d.agent, "provider", d.name, "tool", plain(seen.Tool))
+	}
+}
+
+// hostNeeds writes hosts as what a fetch from them needs.
+func hostNeeds(hosts []string) []guardrail.Need {
+	needs := make([]guardrail.Need, 0, len(hosts))
+	for _, h := range hosts {
+		needs = append(needs, guardrail.Need{Verb: "net.get", Object: h})
+	}
+	return needs
+}

@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/guardrail"
+	"capgate/provider"
+)
+
+// maxChanges is how much of one request may have to be changed. Each change is an
+// event, and no request shall fill the log with them.
+const maxChanges = 128
+
+// event begins a record of what happens to the request.
+func (c *consultation) event(kind string) *guardrail.Event {
+	e := &guardrail.Event{Kind: kind, Call: c.ref, Agent: c.agent, Upstream: "provider/" + c.name, Method: c.r.Method + " " + c.path}
+	if c.policy != nil {
+		e.Policy = c.policy.Hash
+	}
+	return e
+}
+
+// recorded records that the request goes up, and every tool that does not or was
+// narrowed. It does not go up unless all of that is recorded.
+func (c *consultation) recorded() bool {
+	if len(c.changes) > maxChanges {
+		c.refuse(http.StatusForbidden, capability.LimitExceeded, "too many of the request's provider tools are not held")
+		return false
+	}
+	events := []*guardrail.Event{c.event(guardrail.Decision)}
+	events[0].Decision = capability.Allow.String()
+	for _, change := range c.changes {
+		events = append(events, c.changed(change))
+	}
+	for _, e := range events {
+		if _, err := c.server.events.Record(e); err != nil {
+			c.server.log.Error("a request was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "provider", c.name)
+			c.refuse(http.StatusServiceUnavailable, capability.NotAvailable, "the event could not be recorded")
+			return false
+		}
+	}
+	if len(c.changes) > 0 {
+		c.server.log.LogAttrs(c.r.Context(), slog.LevelInfo, "provider tools changed", slog.String("agent", c.agent),
+			slog.String("provider", c.name), slog.String("call", c.ref), slog.String("tools", c.became()))
+	}
+	return true
+}
+
+// changed is the record of one change: of a tool that is omitted a denial, of any
+// other an allow with the hosts that are left.
+func (c *consultation) changed(change provider.Change) *guardrail.Event {
+	e := c.event(guardrail.Decision)
+	e.Decision, e.Code, e.Tool, e.Text = capability.Allow.String(), string(change.Code), plain(change.Tool), change.Did+": "+change.Why
+	if change.Did == provider.Omitted {
+		e.Decision = capability.Deny.String()
+	}
+	e.Needs = hostNeeds(change.Hosts)
+	return e
+}
+
+// became says for the client what became of the tools: omitted=web_fetch;
+// narrowed=web_search.
+func (c *consultation) became() string {
+	var order []string
+	tools := map[string][]string{}
+	for _, change := range c.changes {
+		if !slices.Contains(order, change.Did) {
+			order = append(order, change.Did)
+		}
+		if name := plain(change.Tool); !slices.Contains(tools[change.Did], name) {
+			tools[change.Did] = append(tools[change.Did], name)
+		}
+	}
+	parts := make([]string, 0, len(order))
+	for _, did := range order {
+		parts = append(parts, plain(did)+"="+strings.Join(tools[did], ","))
+	}
+	text := strings.Join(parts, "; ")
+	return text[:min(len(text), maxToolList)]
+}
+
+// unwritable refuses a request that cannot go up within what the agent holds.
+func (c *consultation) unwritable(err error) {
+	refused, ok := errors.AsType[*provider.Refused](err)
+	switch {
+	case !ok:
+		c.refuse(http.StatusBadRequest, capability.MalformedRequest, err.Error())
+	case refused.Code == capability.CapabilityAbsent || refused.Code == capability.ScopeViolation:
+		c.deny(refused.Status, gate.Verdict{Decision: capability.Denial(refused.Code, nil)}, refused.Why)
+	default:
+		c.refuse(refused.Status, refused.Code, refused.Why)
+	}
+}
+
+// sentence names the provider in front of what is wrong with it.
+func (c *consultation) sentence(err error) string {
+	return fmt.Sprintf("provider %q: %v", c.name, err)
+}
+
+// failed answers in place of a provider that did not.
+func (c *consultation) failed(status int, err error) {
+	c.outcome(0, err.Error())
+	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later"})
+}

@@ -1,0 +1,307 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/guardrail"
+	"capgate/proxy"
+)
+
+// pieces is a provider that streams what it is handed, each piece at once, until
+// the channel is closed or the gateway leaves.
+func pieces(kind string, from <-chan string, left chan<- struct{}) func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		for {
+			select {
+			case piece, more := <-from:
+				if !more {
+					return
+				}
+				if piece == "break off" {
+					panic(http.ErrAbortHandler)
+				}
+				_, _ = io.WriteString(w, piece)
+				_ = http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				if left != nil {
+					close(left)
+				}
+				return
+			}
+		}
+	}
+}
+
+const eventStream = "text/event-stream; charset=utf-8"
+
+// TestConsultStream: each event arrives before the provider writes the next, pings
+// too, and as the bytes that it wrote.
+func TestConsultStream(t *testing.T) {
+	from := make(chan string)
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+	resp := v.ask("POST", messages, strings.Replace(greeting, "{", `{"stream":true,`, 1))
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != eventStream || resp.Header.Get("Content-Length") != "" {
+		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	}
+	for i := range 20 {
+		piece := fmt.Sprintf("event: content_block_delta\ndata: {\"index\":0,\"delta\":{\"text\":\"word %d\"}}\n\n", i)
+		if i%3 == 0 {
+			piece = "event: ping\ndata: {\"type\": \"ping\"}\n\n"
+		}
+		if i%3 == 1 {
+			piece = ": OPENROUTER PROCESSING\r\n\r\n"
+		}
+		from <- piece
+		got := make([]byte, len(piece))
+		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != piece {
+			t.Fatalf("piece %d is %q, %v", i, got, err)
+		}
+	}
+	close(from)
+	if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+		t.Errorf("behind the end stand %q, %v", rest, err)
+	}
+}
+
+// TestConsultEcho: a provider that repeats the key does not show it to the agent,
+// wherever the pieces of its answer begin and end.
+func TestConsultEcho(t *testing.T) {
+	answer := "event: error\ndata: {\"error\":\"bad key " + vendorKey + "\",\"url\":\"https://x/?key=" + vendorKey + "\"}\n\n" +
+		"data: {\"nested\":\"{\\\"k\\\":\\\"" + vendorKey + "\\\"}\",\"hex\":\"" + fmt.Sprintf("%x", vendorKey) + "\"}\n\ndata: " + vendorKey
+	for _, size := range []int{1, 2, 7, 20, 37, 64, 1000} {
+		from := make(chan string, len(answer)+1)
+		for rest := answer; rest != ""; rest = rest[min(size, len(rest)):] {
+			from <- rest[:min(size, len(rest))]
+		}
+		close(from)
+		v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Request-Id", vendorKey)
+			pieces("text/event-stream", from, nil)(w, r)
+		})
+		got := text(t, v.ask("POST", messages, greeting))
+		want := strings.ReplaceAll(strings.ReplaceAll(answer, vendorKey, "{{secret:anthropic}}"), fmt.Sprintf("%x", vendorKey), "{{secret:anthropic}}")
+		if got != want {
+			t.Errorf("in pieces of %d:\n%s\nwant\n%s", size, got, want)
+		}
+	}
+}
+
+// TestConsultGone: when the agent leaves, the provider is left too.
+func TestConsultGone(t *testing.T) {
+	from, left := make(chan string), make(chan struct{})
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, left))
+	resp := v.ask("POST", messages, greeting)
+	from <- "data: {}\n\n"
+	if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	select {
+	case <-left:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the provider still answers")
+	}
+	v.await(func() bool {
+		out := v.events.of(guardrail.Outcome)
+		return len(out) == 1 && out[0].Error == "the agent left"
+	})
+}
+
+// TestConsultGoneBefore: the same before anything was answered.
+func TestConsultGoneBefore(t *testing.T) {
+	left := make(chan struct{})
+	v := consulting(t, proxy.Options{}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(left) })
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, v.http.URL+messages, strings.NewReader(greeting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"X-Api-Key": {v.tokens["scout"]}, "Content-Type": {"application/json"}}
+	failed := make(chan error, 1)
+	go func() {
+		resp, err := v.http.Client().Do(r)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		failed <- err
+	}()
+	v.await(func() bool { return len(v.saw()) == 1 })
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request ended with %v", err)
+	}
+	select {
+	case <-left:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the provider is still asked")
+	}
+}
+
+// await waits until something is the case.
+func (v *vendor) await(is func() bool) {
+	v.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(end) {
+			v.t.Fatal("waited in vain")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// patient shortens what every provider may take.
+func (v *vendor) patient(start, idle time.Duration) {
+	for _, p := range v.vendors {
+		p.Start, p.Idle = start, idle
+	}
+}
+
+// TestConsultHung: a provider that does not begin to answer is not waited for longer
+// than the limit.
+func TestConsultHung(t *testing.T) {
+	v := consulting(t, proxy.Options{}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	v.patient(50*time.Millisecond, time.Minute)
+	resp := v.ask("POST", "/provider/openai/v1/chat/completions", `{"model":"m","messages":[]}`)
+	if got := text(t, resp); resp.StatusCode != 504 || !strings.Contains(got, `"code":"upstream_failed"`) || !strings.Contains(got, "did not begin to answer in time") {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+}
+
+// TestConsultPause: one that pauses within its answer is not either, and no client
+// takes what has come for all of it.
+func TestConsultPause(t *testing.T) {
+	from := make(chan string, 1)
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+	v.patient(time.Minute, 50*time.Millisecond)
+	from <- "data: {\"a\":1}\n\ndata: {\"b\""
+	got := text(t, v.ask("POST", messages, greeting))
+	if !strings.HasPrefix(got, "data: {\"a\":1}\n\ndata: {") || !strings.Contains(got, "\n\nevent: error\ndata: {\"type\":\"error\"") || !strings.Contains(got, "paused for too long") {
+		t.Errorf("the stream is %q", got)
+	}
+	from = make(chan string, 1)
+	v.script = pieces("application/json", from, nil)
+	from <- `{"a":1}`
+	resp := v.ask("POST", messages, greeting)
+	if got, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("the answer ends as if it were whole: %q", got)
+	}
+	_ = resp.Body.Close()
+}
+
+// TestConsultBrokenOff: likewise when the provider breaks off.
+func TestConsultBrokenOff(t *testing.T) {
+	for _, kind := range []string{eventStream, "application/json"} {
+		from := make(chan string, 2)
+		v := consulting(t, proxy.Options{}, pieces(kind, from, nil))
+		from <- "data: {\"a\":1}\n\n"
+		from <- "break off"
+		resp := v.ask("POST", "/provider/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{"contents":[]}`)
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if kind == eventStream && !strings.Contains(string(got), `data: {"error":{"code":502,`) || kind != eventStream && err == nil {
+			t.Errorf("%s: %q, %v", kind, got, err)
+		}
+		if out := v.events.of(guardrail.Outcome); len(out) != 1 || out[0].Error != "it broke off within its answer" {
+			t.Errorf("the outcome is %+v", out)
+		}
+	}
+}
+
+// TestConsultUnreachable: nobody listens where the provider should be.
+func TestConsultUnreachable(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	for _, p := range v.vendors {
+		p.URL = "http://127.0.0.1:1"
+	}
+	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 502 || !strings.Contains(text(t, resp), "cannot be reached") {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	for _, p := range v.vendors {
+		p.Key = func() (string, error) { return "", errors.New("K is empty") }
+	}
+	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 502 || !strings.Contains(text(t, resp), "no usable key") {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	if n := len(v.saw()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConsultRevoked: a token that is revoked is of no use from then on, and what
+// is being streamed to it ends.
+func TestConsultRevoked(t *testing.T) {
+	from := make(chan string)
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+	resp := v.ask("POST", messages, greeting)
+	from <- "data: 1\n\n"
+	for one := range v.creds.Of("agents/scout") {
+		v.creds, _ = v.creds.Revoke(one.ID)
+	}
+	v.adopt()
+	from <- "data: 2\n\n"
+	if got := text(t, resp); !strings.Contains(got, "event: error") || !strings.Contains(got, "revoked") {
+		t.Errorf("the stream ends with %q", got)
+	}
+	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 401 || !strings.Contains(text(t, resp), "authentication_error") {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	if n := len(v.saw()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConsultLimits: how often, and how much at once, is the same as for MCP.
+func TestConsultLimits(t *testing.T) {
+	from := make(chan string)
+	v := consulting(t, proxy.Options{Limits: proxy.Limits{Flights: 2, Calls: 4}}, pieces(eventStream, from, nil))
+	a, b := v.ask("POST", messages, greeting), v.ask("POST", messages, greeting)
+	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 429 || !strings.Contains(text(t, resp), "too many requests at once") {
+		t.Errorf("a third at once: %d", resp.StatusCode)
+	}
+	close(from)
+	for _, resp := range []*http.Response{a, b} {
+		text(t, resp)
+	}
+	for i := range 3 {
+		resp := v.ask("POST", messages, greeting)
+		if got := text(t, resp); (resp.StatusCode == 429) != (i == 2) {
+			t.Errorf("request %d: %d %s", i+3, resp.StatusCode, got)
+		}
+	}
+}
+
+// TestConsultUnrecorded: what cannot be recorded does not go up.
+func TestConsultUnrecorded(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	v.events.failWith(errors.New("the disk is full"))
+	resp := v.ask("POST", messages, greeting)
+	if got := text(t, resp); resp.StatusCode != 503 || !strings.Contains(got, "not_available") || strings.Contains(got, "disk") {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+	if n := len(v.saw()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConsultEnds: a gateway that ends does not wait for providers.
+func TestConsultEnds(t *testing.T) {
+	from := make(chan string)
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+	resp := v.ask("POST", messages, greeting)
+	from <- "data: 1\n\n"
+	_ = v.server.Close()
+	if got := text(t, resp); !strings.Contains(got, "the gateway ends") {
+		t.Errorf("the stream ends with %q", got)
+	}
+}

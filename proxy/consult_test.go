@@ -1,0 +1,198 @@
+package proxy_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/guardrail"
+	"capgate/proxy"
+)
+
+// TestConsult: what needs no change goes up byte for byte with the gateway's key,
+// and what comes down is what the provider wrote.
+func TestConsult(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	body := "{ \"model\":\"claude-x\",\n \"max_tokens\" : 1.50e1, \"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9llo\"}]}"
+	resp := v.ask("POST", messages+"?beta=true", body,
+		"Anthropic-Version", "2023-06-01", "Anthropic-Beta", "a-1", "Anthropic-Beta", "b-2", "X-Stainless-Lang", "js", "User-Agent", "sdk/1",
+		"Openai-Organization", "org-1", "Openai-Project", "p", "Cookie", "a=b", "X-Forwarded-For", "10.0.0.1", "Forwarded", "for=a", "Via", "1.1 x",
+		"Anthropic-Workspace-Id", "w", "Idempotency-Key", "k", "X-Goog-User-Project", "g", "Accept-Encoding", "gzip", "Connection", "X-Named", "X-Named", "1")
+	if got := text(t, resp); resp.StatusCode != 200 || got != `{"id":"msg_1","type":"message","content":[]}` {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+	want := []vendorSaw{{"POST", "/base/v1/messages?beta=true", http.Header{
+		"Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {"a-1", "b-2"}, "X-Stainless-Lang": {"js"}, "User-Agent": {"sdk/1"},
+		"X-Api-Key": {vendorKey}, "Content-Type": {"application/json"}, "Content-Length": {fmt.Sprint(len(body))}, "Accept-Encoding": {"identity"},
+	}, body}}
+	if diff := cmp.Diff(want, v.saw(), cmp.AllowUnexported(vendorSaw{})); diff != "" {
+		t.Errorf("the request differs (-want +got):\n%s", diff)
+	}
+	var kinds []string
+	for _, e := range v.events.all() {
+		kinds = append(kinds, e.Kind+" "+e.Decision+e.Error)
+		if e.Agent != "agents/scout" || e.Upstream != "provider/anthropic" || e.Method != "POST /v1/messages" || e.Call == "" || e.Policy != "test" {
+			t.Errorf("the event is %+v", e)
+		}
+	}
+	if want := []string{"decision allow", "outcome "}; !slices.Equal(kinds, want) {
+		t.Errorf("the events are %q, want %q", kinds, want)
+	}
+}
+
+// TestConsultToken: the token counts wherever the client of a vendor puts its key,
+// and goes up from nowhere.
+func TestConsultToken(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	token, other := v.tokens["scout"], v.tokens["nobody"]
+	for _, test := range []struct {
+		name, query string
+		status      int
+		headers     []string
+	}{
+		{"x-api-key", "", 200, []string{"X-Api-Key", token}},
+		{"bearer", "", 200, []string{"Authorization", "Bearer " + token}},
+		{"small bearer", "", 200, []string{"Authorization", "bearer " + token}},
+		{"google", "", 200, []string{"X-Goog-Api-Key", token}},
+		{"query", "?key=" + token, 200, nil},
+		{"query among others", "?beta=true&key=" + token, 200, nil},
+		{"escaped name", "?k%65y=" + token, 200, nil},
+		{"everywhere", "?key=" + token, 200, []string{"X-Api-Key", token, "Authorization", "Bearer " + token, "X-Goog-Api-Key", token}},
+		{"none", "", 401, nil},
+		{"empty", "?key=", 401, nil},
+		{"bare", "", 401, []string{"Authorization", token}},
+		{"basic", "", 401, []string{"Authorization", "Basic " + token}},
+		{"the provider's own key", "", 401, []string{"X-Api-Key", "sk-ant-api03-abc"}},
+		{"a key beside it", "", 401, []string{"X-Api-Key", "sk-ant-api03-abc", "Authorization", "Bearer " + token}},
+		{"two agents", "", 401, []string{"X-Api-Key", token, "Authorization", "Bearer " + other}},
+		{"two agents in one header", "", 401, []string{"X-Api-Key", token, "X-Api-Key", other}},
+		{"two agents in the query", "?key=" + token + "&key=" + other, 401, nil},
+		{"cookie", "", 401, []string{"Cookie", "key=" + token}},
+		{"a query that is none", "?key=" + token + ";beta=true", 401, nil},
+		{"half an escape", "?key=" + token + "&a=%f", 401, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := len(v.saw())
+			resp := v.ask("POST", messages+test.query, greeting, append([]string{"X-Api-Key", ""}, test.headers...)...)
+			got := text(t, resp)
+			if resp.StatusCode != test.status {
+				t.Errorf("%d %s", resp.StatusCode, got)
+			}
+			sent := v.saw()[before:]
+			if len(sent) != map[bool]int{true: 1}[test.status == 200] {
+				t.Fatalf("the provider saw %v", sent)
+			}
+			for _, one := range sent {
+				if strings.Contains(fmt.Sprintf("%+v", one), token) {
+					t.Errorf("the token goes up: %+v", one)
+				}
+			}
+		})
+	}
+	if strings.Contains(v.log.String()+fmt.Sprintf("%+v", v.events.all()), token) {
+		t.Error("the token stands in the log, or in an event")
+	}
+}
+
+// TestConsultModels: what has no body goes up without one.
+func TestConsultModels(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	for _, path := range []string{"/provider/anthropic/v1/models?limit=1000", "/provider/openai/v1/models", "/provider/gemini/v1beta/models?key=" + v.tokens["scout"]} {
+		if resp := v.ask("GET", path, ""); resp.StatusCode != 200 || text(t, resp) == "" {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+	var got []string
+	for _, one := range v.saw() {
+		got = append(got, one.method+" "+one.uri+" "+one.body+one.header.Get("Content-Type")+one.header.Get("X-Api-Key")+one.header.Get("Authorization")+one.header.Get("X-Goog-Api-Key"))
+	}
+	want := []string{
+		"GET /base/v1/models?limit=1000 " + vendorKey, "GET /base/v1/models Bearer " + vendorKey, "GET /base/v1beta/models " + vendorKey,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the requests differ (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{"/provider/anthropic", "/provider/anthropic/"} {
+		if resp := v.ask("HEAD", path, "", "X-Api-Key", ""); resp.StatusCode != 200 {
+			t.Errorf("HEAD %s: %d", path, resp.StatusCode)
+		}
+	}
+	if n := len(v.saw()); n != len(want) {
+		t.Errorf("a look whether anybody is there went up")
+	}
+}
+
+// TestConsultErrors: what the provider says is wrong is passed on as it says it.
+func TestConsultErrors(t *testing.T) {
+	const body = "{\"type\":\"error\", \"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow \\u0064own\"}}\n"
+	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Retry-After", "7")
+		h.Set("Anthropic-Ratelimit-Requests-Remaining", "0")
+		h.Set("Request-Id", "req_1")
+		h.Set("Set-Cookie", "a=b")
+		h.Set("Anthropic-Organization-Id", "org")
+		h.Set("Location", "https://evil.example")
+		w.WriteHeader(429)
+		_, _ = io.WriteString(w, body)
+	})
+	resp := v.ask("POST", messages, greeting)
+	if got := text(t, resp); resp.StatusCode != 429 || got != body {
+		t.Errorf("%d %q", resp.StatusCode, got)
+	}
+	for name, want := range map[string]string{
+		"Retry-After": "7", "Anthropic-Ratelimit-Requests-Remaining": "0", "Request-Id": "req_1", "Content-Type": "application/json",
+		"Set-Cookie": "", "Anthropic-Organization-Id": "", "Location": "",
+	} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if out := v.events.of(guardrail.Outcome); len(out) != 1 || out[0].Error != "the provider answered 429" || out[0].Bytes != len(body) {
+		t.Errorf("the outcome is %+v", out)
+	}
+}
+
+// TestConsultAnswers: an answer that leads elsewhere, or that nobody here can read,
+// is not passed on.
+func TestConsultAnswers(t *testing.T) {
+	for name, script := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		},
+		"moved":       func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example", 301) },
+		"not changed": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) },
+		"gzip": func(w http.ResponseWriter, _ *http.Request) {
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			_, _ = z.Write([]byte("{}"))
+			_ = z.Close()
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(b.Bytes())
+		},
+		"nothing": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := consulting(t, proxy.Options{}, script)
+			resp := v.ask("POST", messages, greeting)
+			got := text(t, resp)
+			if resp.StatusCode != 502 || !strings.Contains(got, "upstream_failed") || !strings.Contains(got, `"type":"api_error"`) || resp.Header.Get("Location") != "" {
+				t.Errorf("%d %v %s", resp.StatusCode, resp.Header, got)
+			}
+			if n := len(v.saw()); n != 1 {
+				t.Errorf("%d requests", n)
+			}
+			if out := v.events.of(guardrail.Outcome); len(out) != 1 || out[0].Error == "" {
+				t.Errorf("the outcome is %+v", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"capgate/wire"
+)
+
+const (
+	bodyTime   = 30 * time.Second // for the body of a request to arrive
+	pooledBody = 4 << 20          // larger ones are not kept for the next request
+)
+
+// letter is the body of a request, the index over it and memory for what a server
+// answers, to be used again.
+type letter struct {
+	body   []byte
+	doc    wire.Doc
+	answer []byte
+}
+
+// letters keeps them. The pool is made once and holds no state that is seen.
+func (s *Server) letter() *letter {
+	if l, ok := s.letters.Get().(*letter); ok {
+		return l
+	}
+	return new(letter)
+}
+
+func (s *Server) putBack(l *letter) {
+	l.doc.Reset()
+	if cap(l.body) <= pooledBody && cap(l.answer) <= pooledBody {
+		s.letters.Put(l)
+	}
+}
+
+// spoilt says why a body was not taken in.
+type spoilt struct {
+	status, code int
+	text         string
+}
+
+// takeIn is read without the answer.
+func (v *visit) takeIn(l *letter) *spoilt {
+	limit := v.server.limits.Body
+	if v.r.ContentLength > int64(limit) {
+		return tooLong(limit)
+	}
+	rc := http.NewResponseController(v.w)
+	err := rc.SetReadDeadline(time.Now().Add(bodyTime))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return &spoilt{http.StatusInternalServerError, codeInternal, "the connection cannot be used"}
+	}
+	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
+	switch {
+	case errors.Is(err, errLong):
+		return tooLong(limit)
+	case err != nil:
+		return &spoilt{http.StatusBadRequest, codeParse, "the message broke off"}
+	}
+	_ = rc.SetReadDeadline(time.Time{}) // where there was none, there is none to take back
+	return nil
+}
+
+func tooLong(limit int) *spoilt {
+	return &spoilt{http.StatusRequestEntityTooLarge, codeRequest, "the message is longer than " + strconv.Itoa(limit) + " bytes"}
+}
+
+var errLong = errors.New("too long")
+
+// trusted is how much room is made for a body because of what its header says.
+const trusted = 64 << 10
+
+// fill reads to the end, at most limit bytes.
+func fill(dst []byte, r io.Reader, length int64, limit int) ([]byte, error) {
+	want := 4096
+	if length >= 0 {
+		want = min(int(length)+1, trusted) // what is announced need not come
+	}
+	dst = slices.Grow(dst, want)
+	for {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, cap(dst))
+		}
+		n, err := r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if len(dst) > limit {
+			return dst, errLong
+		}
+		if errors.Is(err, io.EOF) {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
