@@ -116,8 +116,13 @@ func TestComparisonCanFail(t *testing.T) {
 }
 
 // TestUpstreamConformance has the suite play the server: what the gateway says to
-// one on behalf of the suite's own client.
+// one on behalf of the suite's own client. The suite starts this program again as
+// its client, with the address of its server.
 func TestUpstreamConformance(t *testing.T) {
+	if client := os.Getenv(throughClient); client != "" && flag.NArg() > 0 {
+		through(t, client, flag.Arg(flag.NArg()-1))
+		return
+	}
 	suite, client := installed(t, conformance), installed(t, everythingClient)
 	scenarios := map[string][]string{
 		legacy: {"tools_call", "elicitation-sep1034-client-defaults", "sse-retry"},
@@ -131,12 +136,12 @@ func TestUpstreamConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	complaint := regexp.MustCompile(`.*(FAILURE|WARNING|Passed:|Error:).*`)
-	through := self + " -test.run=^TestThrough$ -test.v"
+	again := self + " -test.run=^TestUpstreamConformance$ -test.v"
 	for _, version := range []string{legacy, modern} {
 		for _, scenario := range scenarios[version] {
 			t.Run(version+"/"+scenario, func(t *testing.T) {
 				t.Parallel() // most of it is waiting
-				cmd := command(t, suite, "client", "--command", through, "--scenario", scenario, "--spec-version", version, "-o", t.TempDir())
+				cmd := command(t, suite, "client", "--command", again, "--scenario", scenario, "--spec-version", version, "-o", t.TempDir())
 				cmd.Env = append(cmd.Env, "CAPGATE_BIN="+os.Getenv("CAPGATE_BIN"), "CAPGATE_E2E="+kit(), throughClient+"="+client)
 				got := run(t, cmd)
 				passed := regexp.MustCompile(`Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings`).FindStringSubmatch(got.out + got.err)
@@ -148,17 +153,13 @@ func TestUpstreamConformance(t *testing.T) {
 	}
 }
 
-// throughClient names the client that TestThrough runs.
+// throughClient names the client that is run through a gateway.
 const throughClient = "CAPGATE_E2E_CLIENT"
 
-// TestThrough is a process of TestUpstreamConformance: the suite starts it as a
-// client, with the address of its server, and it is a gateway with a client.
-func TestThrough(t *testing.T) {
-	client := os.Getenv(throughClient)
-	if client == "" || flag.NArg() == 0 {
-		t.Skip("a process of TestUpstreamConformance, not a test")
-	}
-	g := wrap(t, append(everything(), "--url", flag.Arg(flag.NArg()-1))...)
+// through runs a client with a gateway between it and a server.
+func through(t *testing.T, client, server string) {
+	t.Helper()
+	g := wrap(t, append(everything(), "--url", server)...)
 	cmd := command(t, client, g.open(t))
 	for _, name := range []string{"SCENARIO", "CONTEXT", "PROTOCOL_VERSION"} {
 		name = "MCP_CONFORMANCE_" + name

@@ -19,7 +19,7 @@ import (
 // event, and reaches nobody.
 func TestNoMessage(t *testing.T) {
 	s := &scripted{}
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Body: 64 << 10}}, map[string]string{"scout": reader}, files(t, s))
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 64 << 10}}, map[string]string{"scout": reader}, files(t, s))
 	c := w.client("scout")
 	c.initialize("{}")
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}}`
@@ -285,7 +285,7 @@ func TestManySessions(t *testing.T) {
 	s := &scripted{}
 	up := files(t, s)
 	up.MayAsk = []string{"elicitation"} // each has connections of its own
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Sessions: 100}}, map[string]string{"scout": reader}, up)
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Sessions: 100}}, map[string]string{"scout": reader}, up)
 	c := w.client("scout")
 	var open []string
 	for range 120 {

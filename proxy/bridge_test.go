@@ -171,7 +171,7 @@ func TestStateIsBound(t *testing.T) {
 		now := time.Now()
 		up := files(t, s)
 		up.MayAsk = []string{"elicitation"}
-		w := gateway(t, proxy.Options{Clock: func() time.Time { return now }}, map[string]string{"scout": reader, "spy": reader}, up)
+		w := startWith(t, proxy.Options{Clock: func() time.Time { return now }}, map[string]string{"scout": reader, "spy": reader}, up)
 		const able = `{"elicitation":{}}`
 		args := func(name, path string) string {
 			return `"name":"files__` + name + `","arguments":{"path":"` + w.root + `/docs/` + path + `"}`

@@ -194,7 +194,7 @@ func (s *site) view(cwd string) capability.View {
 func (s *site) serve(a *attack, o proxy.Options, ups ...*proxy.Upstream) *world {
 	s.t.Helper()
 	o.Files = hostfs.FS{}
-	w := gateway(s.t, o, map[string]string{"other": "---\nclass: agent\ncapabilities: []\n---\n"}, ups...)
+	w := startWith(s.t, o, map[string]string{"other": "---\nclass: agent\ncapabilities: []\n---\n"}, ups...)
 	record := "---\nclass: agent\ncapabilities: " + string(a.Grant) + "\n"
 	if a.Hint.AgentSandbox != "" {
 		record += "sandbox: " + a.Hint.AgentSandbox + "\n"

@@ -58,7 +58,7 @@ func FuzzDifference(f *testing.F) {
 	f.Add("a\nb\nc\na", "c\na\nb")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if before == "" || after == "" {
-			t.Skip()
+			return
 		}
 		var old, now []string
 		for _, l := range pinOf(before, after).Difference() {

@@ -132,7 +132,7 @@ func TestUpdatedOnce(t *testing.T) {
 func TestDenialsAndSubscriptionsAreLimited(t *testing.T) {
 	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"n"}]`}}
 	now := time.Now()
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Calls: 5}, Clock: func() time.Time { return now }}, map[string]string{"scout": everything, "prober": everything},
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Calls: 5}, Clock: func() time.Time { return now }}, map[string]string{"scout": everything, "prober": everything},
 		&proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
 	c := w.client("scout")
 	c.initialize("{}")
@@ -156,7 +156,7 @@ func TestDenialsAndSubscriptionsAreLimited(t *testing.T) {
 // finding 24: a session that is refused for want of room is an event, like every
 // other refusal; and so is a call that asks for a task.
 func TestRefusalsAreEvents(t *testing.T) {
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Sessions: 1}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Sessions: 1}}, map[string]string{"scout": reader}, files(t, &scripted{}))
 	c := w.client("scout")
 	c.initialize("{}")
 	before := len(w.events.of("refusal")) + len(w.events.of("decision"))

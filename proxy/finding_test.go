@@ -15,7 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"capgate/agents"
 	"capgate/mapping"
 	"capgate/proxy"
 	"capgate/upstream"
@@ -445,7 +444,7 @@ func TestProgressIsScrubbed(t *testing.T) {
 		sink.Notify("notifications/progress", []byte(`{"progressToken":"`+r.Token+`","progress":1,"message":"hunter2"}`))
 		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
 	}
-	w := gateway(t, proxy.Options{Scrub: func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "[secret]")) }},
+	w := startWith(t, proxy.Options{Scrub: func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "[secret]")) }},
 		map[string]string{"scout": reader}, files(t, s))
 	c := w.client("scout")
 	c.initialize("{}")
@@ -453,28 +452,4 @@ func TestProgressIsScrubbed(t *testing.T) {
 	if len(a.Before) != 1 || strings.Contains(a.Raw, "hunter2") {
 		t.Errorf("%s", a.Raw)
 	}
-}
-
-// gateway is start with options.
-func gateway(t *testing.T, o proxy.Options, records map[string]string, ups ...*proxy.Upstream) *world {
-	t.Helper()
-	w := &world{t: t, events: &recorder{}, tokens: map[string]string{}, dir: t.TempDir(), ups: ups, creds: new(agents.Credentials), root: realDir(t)}
-	o.Events = w.events
-	server, err := proxy.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.server = server
-	for name, text := range records {
-		w.write(name, text)
-	}
-	w.adopt()
-	w.http = httptest.NewServer(server)
-	t.Cleanup(func() {
-		w.http.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
 }

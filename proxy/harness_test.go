@@ -179,22 +179,29 @@ type world struct {
 // start brings a gateway up. Records are the files of agents, by name.
 func start(t *testing.T, records map[string]string, ups ...*proxy.Upstream) *world {
 	t.Helper()
-	w := &world{t: t, events: &recorder{}, tokens: map[string]string{}, dir: t.TempDir(), ups: ups, creds: new(agents.Credentials)}
-	w.root = realDir(t)
+	return startWith(t, proxy.Options{}, records, ups...)
+}
+
+// startWith is start for a gateway that runs in another way than most.
+func startWith(t *testing.T, o proxy.Options, records map[string]string, ups ...*proxy.Upstream) *world {
+	t.Helper()
+	w := &world{
+		t: t, dir: t.TempDir(), root: realDir(t), ups: ups, tokens: map[string]string{},
+		events: new(recorder), creds: new(agents.Credentials), options: o,
+	}
 	w.options.Events = w.events
-	server, err := proxy.New(t.Context(), w.options)
-	if err != nil {
+	var err error
+	if w.server, err = proxy.New(t.Context(), w.options); err != nil {
 		t.Fatal(err)
 	}
-	w.server = server
 	for name, text := range records {
 		w.write(name, text)
 	}
 	w.adopt()
-	w.http = httptest.NewServer(server)
+	w.http = httptest.NewServer(w.server)
 	t.Cleanup(func() {
 		w.http.Close()
-		if err := server.Close(); err != nil {
+		if err := w.server.Close(); err != nil {
 			t.Error(err)
 		}
 	})

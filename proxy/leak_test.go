@@ -16,32 +16,6 @@ import (
 	"capgate/proxy"
 )
 
-// startWith is start for a gateway that runs in another way than most.
-func startWith(t *testing.T, o proxy.Options, records map[string]string, ups ...*proxy.Upstream) *world {
-	t.Helper()
-	w := &world{
-		t: t, dir: t.TempDir(), root: realDir(t), ups: ups, tokens: map[string]string{},
-		events: new(recorder), creds: new(agents.Credentials), options: o,
-	}
-	w.options.Events = w.events
-	var err error
-	if w.server, err = proxy.New(t.Context(), w.options); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range records {
-		w.write(name, text)
-	}
-	w.adopt()
-	w.http = httptest.NewServer(w.server)
-	t.Cleanup(func() {
-		w.http.Close()
-		if err := w.server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
-
 // clock is one that a test sets forward.
 type clock struct{ ahead atomic.Int64 }
 

@@ -11,14 +11,8 @@ import (
 
 // getPrompt answers prompts/get.
 func (c *call) getPrompt() reply {
-	name, _ := c.params.Get("name")
-	var ok bool
-	if c.exposed, ok = name.Str(); !ok {
-		return c.malformed("prompts/get names no prompt")
-	}
-	c.args, _ = c.params.Get("arguments")
-	if k := c.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
-		return c.malformed("the arguments of prompts/get are not an object")
+	if why := c.named(); why != "" {
+		return c.malformed(why)
 	}
 	p, denied := c.findPrompt(c.exposed)
 	if p == nil {
@@ -29,13 +23,7 @@ func (c *call) getPrompt() reply {
 	}
 	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
-	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: func(dst []byte) []byte {
-		dst = wire.AppendString(append(dst, `"name":`...), p.name)
-		if c.args.Kind() == wire.Object {
-			dst = append(append(dst, `,"arguments":`...), c.args.Raw()...)
-		}
-		return dst
-	}})
+	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name)})
 }
 
 // permitted forwards what a verdict allows.

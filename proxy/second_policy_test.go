@@ -36,7 +36,7 @@ func TestAtkTwoPolicies(t *testing.T) {
 	mapped := &proxy.Upstream{Name: "files", Prefix: "files", Mapping: m, Open: s.open}
 	bare := &proxy.Upstream{Name: "files", Prefix: "files", Open: s.open}
 	// what is granted in the first policy is only the tool's name, and the tool needs fs.read
-	w := gateway(t, proxy.Options{Clock: clock}, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"files.*\"] }\n---\n"}, mapped)
+	w := startWith(t, proxy.Options{Clock: clock}, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"files.*\"] }\n---\n"}, mapped)
 	call := func() said {
 		c := w.client("scout")
 		return c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"/etc/shadow"}}`, `{}`)
@@ -93,7 +93,7 @@ func (b *stalled) Close() error { return nil }
 
 // M: bodies are taken in from as many requests as come.
 func TestAtkBodiesOfTooManyRequests(t *testing.T) {
-	w := gateway(t, proxy.Options{Limits: proxy.Limits{Flights: 2}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Flights: 2}}, map[string]string{"scout": reader}, files(t, &scripted{}))
 	var reading atomic.Int64
 	until := make(chan struct{})
 	var all sync.WaitGroup

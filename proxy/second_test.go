@@ -119,7 +119,7 @@ func TestAtkListsAreScrubbed(t *testing.T) {
 		"resources/list":           `"resources":[{"uri":"db://u:hunter2@h/t","name":"t"}]`,
 		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"db://u:hunter2@h/{t}","name":"t"}]`,
 	}}
-	w := gateway(t, proxy.Options{Scrub: hush}, map[string]string{"scout": everything2}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	w := startWith(t, proxy.Options{Scrub: hush}, map[string]string{"scout": everything2}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
 	c := w.client("scout")
 	c.initialize("{}")
 	for _, m := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
@@ -137,7 +137,7 @@ func TestAtkScrubbedQuestion(t *testing.T) {
 	s := asker(`{"k1":{"method":"elicitation/create","params":{"message":"hunter2","requestedSchema":{"type":"object","properties":{}}}}}`)
 	up := files(t, s)
 	up.MayAsk = []string{"elicitation"}
-	w := gateway(t, proxy.Options{Scrub: hush}, map[string]string{"scout": reader}, up)
+	w := startWith(t, proxy.Options{Scrub: hush}, map[string]string{"scout": reader}, up)
 	c := w.client("scout")
 	a := c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`)
 	if strings.Contains(a.Raw, `{{}}`) {

@@ -15,14 +15,8 @@ import (
 
 // callTool answers tools/call.
 func (c *call) callTool() reply {
-	name, _ := c.params.Get("name")
-	var ok bool
-	if c.exposed, ok = name.Str(); !ok {
-		return c.malformed("tools/call names no tool")
-	}
-	c.args, _ = c.params.Get("arguments")
-	if k := c.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
-		return c.malformed("the arguments of tools/call are not an object")
+	if why := c.named(); why != "" {
+		return c.malformed(why)
 	}
 	t, denied := c.find()
 	if t == nil {
@@ -47,7 +41,22 @@ func (c *call) callTool() reply {
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.toolBody(t)})
+	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name)})
+}
+
+// named reads the name and the arguments of a tool or prompt, and says what is
+// wrong with them.
+func (c *call) named() string {
+	name, _ := c.params.Get("name")
+	var ok bool
+	if c.exposed, ok = name.Str(); !ok {
+		return c.method + " names nothing"
+	}
+	c.args, _ = c.params.Get("arguments")
+	if k := c.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
+		return "the arguments of " + c.method + " are not an object"
+	}
+	return ""
 }
 
 // hidden reports whether a denial is the one that an agent gets for tools that it
@@ -60,11 +69,11 @@ func hidden(code capability.Code) bool {
 	return false
 }
 
-// toolBody writes the name under which the server knows the tool, and the very
-// bytes of the arguments that were decided on.
-func (c *call) toolBody(t *tool) func([]byte) []byte {
+// nameAndArguments writes the name under which the server knows a tool or prompt,
+// and the very bytes of the arguments that were decided on.
+func (c *call) nameAndArguments(name string) func([]byte) []byte {
 	return func(dst []byte) []byte {
-		dst = wire.AppendString(append(dst, `"name":`...), t.name)
+		dst = wire.AppendString(append(dst, `"name":`...), name)
 		if c.args.Kind() == wire.Object {
 			dst = append(append(dst, `,"arguments":`...), c.args.Raw()...)
 		}
