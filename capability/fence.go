@@ -1,15 +1,32 @@
 package capability
 
-import "capgate/capability/pattern"
+import (
+	"slices"
+
+	"capgate/capability/pattern"
+)
 
 // Fence is what no grant reaches, whatever it says: the gateway's own
 // configuration, records, pins, tokens and log.
 type Fence struct {
-	roots []Root
+	roots  []Root
+	sealed []Root // may be read
 }
 
 // NewFence fences off directories and files, by each place they are known by.
 func NewFence(roots ...Root) Fence { return Fence{roots: roots} }
+
+// Sealing returns a fence around further places that may be read, and nothing else:
+// whoever could change them would choose what others are shown.
+func (f Fence) Sealing(roots ...Root) Fence { return Fence{roots: f.roots, sealed: roots} }
+
+// around returns what a verb must keep away from.
+func (f Fence) around(v Verb) []Root {
+	if v == "fs.read" {
+		return f.roots
+	}
+	return slices.Concat(f.roots, f.sealed)
+}
 
 // Touches reports whether a requirement reaches behind the fence: below it, or,
 // when it changes or searches a whole tree, by a tree that holds it.
@@ -19,7 +36,7 @@ func (f Fence) Touches(r *Requirement) bool {
 		return false
 	}
 	changes := r.verb == "fs.write" || r.verb == "fs.delete"
-	for _, root := range f.roots {
+	for _, root := range f.around(r.verb) {
 		for _, dir := range root.dirs() {
 			if r.path.reaches(dir, changes) {
 				return true
@@ -38,7 +55,7 @@ func (f Fence) Touches(r *Requirement) bool {
 // that it allows, or the directory of a program.
 func (f Fence) Overlaps(set *Set) bool {
 	for g := range set.All() {
-		for _, root := range f.roots {
+		for _, root := range f.around(g.entry.Verb) {
 			if g.inert == "" && g.overlaps(root) {
 				return true
 			}

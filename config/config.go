@@ -21,6 +21,7 @@ type Config struct {
 	Hash      [sha256.Size]byte // of its bytes
 	Listen    Listen
 	Agents    []string          // the folders of records, absolute, in the order written
+	Skills    Skills
 	Sandbox   capability.Root   // the root that grants hang from, zero if none is written
 	State     string            // the folder that capgate keeps between runs, absolute
 	Upstreams []Upstream        // in the order written
@@ -78,7 +79,12 @@ func (c *Config) Own(v capability.View) ([]capability.Root, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
 		places = append(places, c.Secrets[name].File)
 	}
-	var roots []capability.Root
+	return roots(places, v)
+}
+
+// roots finds out where places are, those that are not written left out.
+func roots(places []string, v capability.View) ([]capability.Root, error) {
+	var found []capability.Root
 	for _, place := range places {
 		if place == "" {
 			continue
@@ -87,9 +93,9 @@ func (c *Config) Own(v capability.View) ([]capability.Root, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find the gateway's own %s: %w", place, err)
 		}
-		roots = append(roots, root)
+		found = append(found, root)
 	}
-	return roots, nil
+	return found, nil
 }
 
 // absolute hangs a file name from the working directory.

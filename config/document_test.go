@@ -75,9 +75,9 @@ func TestYAML(t *testing.T) {
 		{"null as a key", "~: x\n", []string{"capgate.yml:1:1: a key must be text, not nothing | quote it"}},
 		{"escape in quotes", `state: "./a\u202eb"` + "\n", []string{"capgate.yml:1:8: a value holds a line break or a control character | write it in one line, without escapes"}},
 		{"block text", "state: |\n  ./a\n", []string{"capgate.yml:1:8: a value holds a line break or a control character | write it in one line, without escapes"}},
-		{"depth", "skills: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", []string{
-			"capgate.yml:1:1: skills: not in this version | remove it; what can be written here is " + served,
-			"capgate.yml:1:40: this is nested deeper than 32 levels",
+		{"depth", "providers: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", []string{
+			"capgate.yml:1:12: providers takes a map of providers, not a list | write each name with a colon, and what belongs to it behind",
+			"capgate.yml:1:43: this is nested deeper than 32 levels",
 		}},
 
 		{"no colon", "state: ./s\nagents ./x\ntests: []\n", []string{"capgate.yml:2: the YAML cannot be read: could not find expected ':' | write key: value"}},

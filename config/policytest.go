@@ -20,6 +20,7 @@ type Test struct {
 	Covers      *capability.Spec  // a grant that is compared with all that the agent holds
 	Tool        string            // a tool that is called, by its name among capabilities: upstream.tool
 	Args        []byte            // the arguments of Tool, a JSON object
+	Skill       string            // the path of a skill that is shown
 	Effect      capability.Effect // what must come of it
 	Code        capability.Code   // what a denial must say, "" for anything
 	Pos         capability.Pos
@@ -32,6 +33,8 @@ func (t Test) Text() string {
 		return "covers " + t.Covers.String()
 	case t.Tool != "":
 		return t.Tool + " " + string(t.Args)
+	case t.Skill != "":
+		return "skill " + t.Skill
 	}
 	return t.Requirement
 }
@@ -111,7 +114,7 @@ func (r *reader) test(n *yaml.Node, effect capability.Effect) Test {
 	}
 	ok := fill(r, n, "an entry", entryKeys(), &t)
 	var asks []*yaml.Node
-	for _, name := range []string{"requirement", "covers", "tool"} {
+	for _, name := range []string{"requirement", "covers", "tool", "skill"} {
 		if what := value(n, name); what != nil {
 			asks = append(asks, what)
 		}
@@ -122,9 +125,9 @@ func (r *reader) test(n *yaml.Node, effect capability.Effect) Test {
 		last := slices.MaxFunc(asks, func(a, b *yaml.Node) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
-		r.at(last, "make them two entries", "an entry is a requirement, a grant or a tool call, not two of them")
+		r.at(last, "make them two entries", "an entry is a requirement, a grant, a tool call or a skill, not two of them")
 	case ok && len(asks) == 0:
-		r.at(n, "add requirement:, covers: or tool:", "the entry names neither a requirement nor a grant nor a tool")
+		r.at(n, "add requirement:, covers:, tool: or skill:", "the entry names neither a requirement nor a grant nor a tool nor a skill")
 	case args != nil && ok && t.Tool == "":
 		r.at(args, "add tool:", "there are arguments, and no tool that takes them")
 	case args == nil && t.Tool != "":

@@ -81,7 +81,7 @@ func TestWrongPolicyTests(t *testing.T) {
 		oneTest  = "tests:\n- "
 		oneAllow = "tests:\n- agent: scout\n  allow:\n  - "
 		oneDeny  = "tests:\n- agent: scout\n  deny:\n  - "
-		keys     = "what can be written here is requirement, covers, code, tool, args"
+		keys     = "what can be written here is requirement, covers, code, tool, args, skill"
 		perLine  = "write each entry on a line of its own, after a dash"
 	)
 	for _, tc := range []struct{ in, want string }{
@@ -107,12 +107,14 @@ func TestWrongPolicyTests(t *testing.T) {
 		{oneAllow + "''", "4:5: an entry takes a requirement, not an empty text"},
 		{oneAllow + "", "4:4: an entry takes a requirement, and nothing is written"},
 		{oneAllow + "[agent.discover]", "4:5: an entry takes a requirement, not a list"},
-		{oneAllow + "{}", "4:5: the entry names neither a requirement nor a grant nor a tool | add requirement:, covers: or tool:"},
+		{oneAllow + "{}", "4:5: the entry names neither a requirement nor a grant nor a tool nor a skill | add requirement:, covers:, tool: or skill:"},
 		{oneAllow + "{requirement: agent.discover, code: scope_violation}", "4:41: only a denial has a code | move the entry to deny:, or remove the code"},
 		{oneAllow + "{tool: files.read}", `4:12: there is no upstream "files" | add it to upstreams:`},
-		{oneAllow + "{skill: review}", "4:6: skill: not in this version | remove it; " + keys},
+		{oneAllow + "{skill: 5}", "4:13: skill takes the path of a skill, not a number | quote it if it is meant as text"},
+		{oneAllow + "{skill: review, covers: agent.discover}", "4:29: an entry is a requirement, a grant, a tool call or a skill, not two of them | make them two entries"},
+		{oneAllow + "{skill: review, code: capability_absent}", "4:27: only a denial has a code | move the entry to deny:, or remove the code"},
 		{oneAllow + "{reqirement: agent.discover}", `4:6: "reqirement" is no key of an entry | did you mean requirement?`},
-		{oneAllow + "{requirement: agent.discover, covers: agent.discover}", "4:43: an entry is a requirement, a grant or a tool call, not two of them | make them two entries"},
+		{oneAllow + "{requirement: agent.discover, covers: agent.discover}", "4:43: an entry is a requirement, a grant, a tool call or a skill, not two of them | make them two entries"},
 		{oneAllow + "{requirement: [agent.discover]}", "4:19: an entry takes a requirement, not a list"},
 		{oneAllow + "{covers: 5}", "4:14: an entry takes a grant, not a number | quote it if it is meant as text"},
 		{oneAllow + "{covers: net.get}", "4:14: net.get is inert: it grants nothing without a scope | write net.get{hosts=[*.example.com]}"},
@@ -123,7 +125,7 @@ func TestWrongPolicyTests(t *testing.T) {
 		{oneDeny + "{requirement: agent.discover, code: scope_violatoin}", `4:41: code takes a code of a denial, which "scope_violatoin" is not | did you mean scope_violation?`},
 		{oneDeny + "{requirement: agent.discover, code: 5}", "4:41: code takes a code of a denial, not a number | quote it if it is meant as text"},
 		{oneDeny + "{covers: agent.discover, code: scope_violation}", "4:36: a comparison of grants has no code | remove it"},
-		{oneDeny + "{code: scope_violation}", "4:5: the entry names neither a requirement nor a grant nor a tool | add requirement:, covers: or tool:"},
+		{oneDeny + "{code: scope_violation}", "4:5: the entry names neither a requirement nor a grant nor a tool nor a skill | add requirement:, covers:, tool: or skill:"},
 	} {
 		want := []string{"capgate.yml:" + tc.want}
 		if diff := cmp.Diff(want, wrong(t, tc.in+"\n", view())); diff != "" {

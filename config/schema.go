@@ -59,7 +59,10 @@ func sections() []key[Config] {
 			name: "agents", takes: "a folder or a list of folders", read: (*reader).agents,
 			help: "where the agent records are; an agent without a record may do nothing",
 		},
-		{name: "skills", takes: "a list of folders", help: "where the skills are"},
+		{
+			name: "skills", takes: "a list of folders or a map", read: (*reader).skills, under: lines("skills.", skillKeys()),
+			help: "where the skills are; each agent is shown those that its grants satisfy",
+		},
 		{
 			name: "sandbox", takes: "a folder or a map", read: (*reader).sandbox, under: lines("sandbox.", sandboxKeys()),
 			help: "the root that fs and proc grants hang from; no record reaches beyond it",
@@ -127,7 +130,7 @@ func entryKeys() []key[Test] {
 		{name: "code", takes: "a code", read: (*reader).code, help: "under deny: only: the code of the denial, such as scope_violation"},
 		{name: "tool", takes: "a tool's name", read: (*reader).toolName, help: "a whole tool call: files.read_file"},
 		{name: "args", takes: "a map of arguments", read: (*reader).args, help: "the arguments of the tool call, none unless written"},
-		{name: "skill", takes: "a skill's name", help: "a skill that is, or is not, shown"},
+		{name: "skill", takes: "the path of a skill", read: (*reader).skillPath, help: "a skill that is, or is not, shown: web/fetch-docs"},
 	}
 }
 

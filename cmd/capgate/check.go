@@ -90,6 +90,9 @@ func (w *world) ask(t config.Test) (capability.Effect, capability.Code, error) {
 	if t.Tool != "" {
 		return w.askCall(t)
 	}
+	if t.Skill != "" {
+		return w.askSkill(t)
+	}
 	ag, err := w.agent(t.Agent)
 	if err != nil {
 		return capability.Deny, "", err
@@ -134,6 +137,22 @@ func (w *world) askCall(t config.Test) (capability.Effect, capability.Code, erro
 	}
 	d := w.gate.Call(ag.ID, tool, args.Root()).Decision
 	return d.Effect, d.Code, nil
+}
+
+// askSkill answers whether an agent is shown a skill.
+func (w *world) askSkill(t config.Test) (capability.Effect, capability.Code, error) {
+	ag, err := w.agent(t.Agent)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	s, err := w.skill(t.Skill)
+	if err != nil {
+		return capability.Deny, "", err
+	}
+	if got := w.gate.Skill(ag.ID, s); !got.Satisfied {
+		return capability.Deny, got.Code, nil
+	}
+	return capability.Allow, "", nil
 }
 
 func malformed(err error) (string, bool) {

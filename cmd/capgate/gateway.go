@@ -138,6 +138,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	}
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
+	kept := &skillWatch{}
 	cfg := from.current()
 	var records *agents.Registry
 	stop := func() {}
@@ -157,6 +158,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 			}
 		}
 		configured, recorded, mapped := from.changed(), records.Changed(), stamp(cfg.Mappings)
+		kept.look(cfg, time.Now())
 		g.refresh(cfg, records, from.view)
 		for again := false; !again; {
 			select {
@@ -166,10 +168,10 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				again = true
 			case <-recorded:
 				again = true
-			case <-look.C:
+			case now := <-look.C:
 				g.server.Recheck()
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-				again = changed || err != nil || stamp(cfg.Mappings) != mapped
+				again = changed || err != nil || stamp(cfg.Mappings) != mapped || kept.changed(cfg, now)
 			}
 		}
 	}
@@ -247,7 +249,8 @@ func (g *gateway) narrow(roster *agents.Roster) error {
 	}
 	p := *g.world.policy
 	p.Credentials, p.Hash = creds, p.Hash+"-narrowed"
-	p.Gate = &gate.Gate{Roster: roster, Fence: g.world.gate.Fence, Within: g.world.gate}
+	before := g.world.gate
+	p.Gate = &gate.Gate{Roster: roster, Fence: before.Fence, Tools: before.Tools, Wide: before.Wide, Within: before}
 	g.server.Adopt(&p)
 	g.tokens = version
 	g.notice("the policy " + p.Hash + " is in force")

@@ -272,5 +272,6 @@ func policyHash(w *world) string {
 			fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
 		}
 	}
+	fmt.Fprintln(h, w.policy.Skills.Digest())
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -12,6 +12,7 @@ import (
 	"capgate/config"
 	"capgate/gate"
 	"capgate/proxy"
+	"capgate/skills"
 )
 
 // world is everything that is loaded from the configuration on: what the
@@ -60,6 +61,10 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
+	sealed, err := cfg.Sealed(view)
+	if err != nil {
+		return nil, err
+	}
 	mappings, findings, err := config.LoadMappings(cfg)
 	if err != nil {
 		return nil, err
@@ -68,9 +73,11 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
+	lib := skills.Load(cfg.SkillOptions(view), cfg.Skills.Folders...)
+	findings = append(findings, lib.Findings()...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
-		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...)},
+		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...), Wide: cfg.Skills.Wide},
 		servers: &servers{
 			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
 			slots: make(chan struct{}, cfg.Limits.UpstreamProcesses),
@@ -85,8 +92,10 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 		return nil, err
 	}
 	w.policy = &proxy.Policy{
-		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Hash: policyHash(w),
+		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Skills: lib,
 	}
+	w.policy.Hash = policyHash(w)
+	w.gate.Tools = w.policy.Tool
 	return w, nil
 }
 
