@@ -20,7 +20,7 @@ type Config struct {
 	File      string            // the file itself, absolute
 	Hash      [sha256.Size]byte // of its bytes
 	Listen    Listen
-	Agents    []string          // the folders of records, absolute, in the order written
+	Agents    []string // the folders of records, absolute, in the order written
 	Skills    Skills
 	Sandbox   capability.Root   // the root that grants hang from, zero if none is written
 	State     string            // the folder that capgate keeps between runs, absolute

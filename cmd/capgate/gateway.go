@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"capgate/agents"
@@ -138,7 +137,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	}
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
-	kept := &skillWatch{}
+	files := &fileWatch{}
 	cfg := from.current()
 	var records *agents.Registry
 	stop := func() {}
@@ -157,8 +156,8 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				records = next
 			}
 		}
-		configured, recorded, mapped := from.changed(), records.Changed(), stamp(cfg.Mappings)
-		kept.look(cfg, time.Now())
+		configured, recorded := from.changed(), records.Changed()
+		files.look(cfg)
 		g.refresh(cfg, records, from.view)
 		for again := false; !again; {
 			select {
@@ -171,25 +170,10 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 			case now := <-look.C:
 				g.server.Recheck()
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-				again = changed || err != nil || stamp(cfg.Mappings) != mapped || kept.changed(cfg, now)
+				again = changed || err != nil || files.changed(cfg, now)
 			}
 		}
 	}
-}
-
-// stamp says which state the files of some folders are in.
-func stamp(dirs []string) string {
-	var b strings.Builder
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		fmt.Fprintln(&b, dir, err)
-		for _, e := range entries {
-			if info, err := e.Info(); err == nil {
-				fmt.Fprintln(&b, e.Name(), info.Size(), info.ModTime().UnixNano())
-			}
-		}
-	}
-	return b.String()
 }
 
 // follow watches the folders of records that a configuration names.
