@@ -70,10 +70,8 @@ func (c *call) readFile(f *bundled, v gate.Satisfaction) reply {
 	switch {
 	case !ok:
 		return r
-	case got.result != nil && c.modern:
-		return reply{result: private(got.result)}
 	case got.result != nil:
-		return reply{result: got.result}
+		return reply{result: private(got.result)}
 	}
 	dst := wire.AppendString([]byte(`{"contents":[{"uri":`), f.uri)
 	if kind := f.mimeType(); kind != "" {

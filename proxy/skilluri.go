@@ -115,7 +115,7 @@ func looseURI(uri string) string {
 	if !ok {
 		return path.Clean(uri)
 	}
-	return scheme + ":/" + path.Clean("/"+rest)
+	return scheme + ":" + path.Clean("/"+rest)
 }
 
 // isSkillURI reports whether somebody may take a URI for one of the scheme of skills.
