@@ -197,6 +197,7 @@ func (c *consultation) send() {
 	}
 	defer func() { _ = resp.Body.Close() }() // what was not read is not wanted
 	wait.Stop()
+	c.body, resp.Request = nil, nil // an answer may take long, and what was asked may be large
 	if why := unfit(resp); why != "" {
 		c.failed(http.StatusBadGateway, errors.New(why))
 		return

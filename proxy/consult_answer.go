@@ -119,6 +119,7 @@ func (d *downstream) copy(body io.Reader, pause *time.Timer) error {
 			if d.write(d.strain.rest()) != nil {
 				return errGone
 			}
+			give(d.w, 0) // the end of the answer is a piece too
 			return nil
 		case err != nil:
 			return errBroken

@@ -57,11 +57,13 @@ func (c *consultation) recorded() bool {
 // other an allow with the hosts that are left.
 func (c *consultation) changed(change provider.Change) *guardrail.Event {
 	e := c.event(guardrail.Decision)
-	e.Decision, e.Code, e.Tool, e.Text = capability.Allow.String(), string(change.Code), plain(change.Tool), change.Did+": "+change.Why
-	if change.Did == provider.Omitted {
-		e.Decision = capability.Deny.String()
+	e.Decision, e.Tool, e.Text, e.Needs = capability.Allow.String(), plain(change.Tool), change.Did+": "+change.Why, hostNeeds(change.Hosts)
+	switch change.Did {
+	case provider.Omitted:
+		e.Decision, e.Code = capability.Deny.String(), string(change.Code)
+	case provider.Wider:
+		e.Code = change.Did
 	}
-	e.Needs = hostNeeds(change.Hosts)
 	return e
 }
 
