@@ -25,6 +25,7 @@ import (
 type gateway struct {
 	*process
 	at, token string
+	dir       string // of its configuration
 }
 
 // capgate makes a command of the binary. It alone is told to end: what it has
@@ -56,7 +57,7 @@ func serve(t *testing.T, dir, config, agent string) *gateway {
 		t.Fatalf("no token was issued: %s", issued.err)
 	}
 	g := listening(t, capgate(t, "-c", file, "serve", "--listen", "127.0.0.1:0"))
-	g.token = strings.TrimSpace(issued.out)
+	g.token, g.dir = strings.TrimSpace(issued.out), dir
 	return g
 }
 
