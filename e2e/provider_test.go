@@ -161,7 +161,7 @@ func TestSDKs(t *testing.T) {
 			`[{"type":"function","name":"mine","parameters":{},"strict":false},{"type":"web_search","filters":{"allowed_domains":["github.com"]}}]`,
 			map[string]string{
 				"plain": "two words", "stream": "two| words", "chat": "two words", "chat stream": "two| words", "models": "m",
-				"tools":    "narrowed=web_search; omitted=code_interpreter",
+				"tools":    "narrowed=web_search; omitted=code_interpreter; repaired=include",
 				"error":    "429 RateLimitError *slow down*",
 				"streamed": "429 RateLimitError *slow down*",
 				"stored":   "403 PermissionDeniedError *capgate: *",
@@ -170,7 +170,7 @@ func TestSDKs(t *testing.T) {
 			},
 		},
 		{
-			"gemini", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY", "/v1beta/models/m:generateContent",
+			"gemini", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY", "/v1/models/m:generateContent",
 			`[{"functionDeclarations":[{"name":"mine"}]}]`,
 			map[string]string{
 				"plain": "two words", "stream": "two| words", "models": "models/m",

@@ -72,6 +72,13 @@ func geminiRoutes() []route {
 		{"GET", "/v1beta/models", formNone, "pageSize pageToken"},
 		{"GET", "/v1beta/models/*", formNone, ""},
 		{"GET", "/v1beta/openai/models", formNone, ""},
+
+		// The vendor's SDK has come to ask for the stable version.
+		{"POST", "/v1/models/*:generateContent", formGenerate, ""},
+		{"POST", "/v1/models/*:streamGenerateContent", formGenerate, "alt"},
+		{"POST", "/v1/models/*:countTokens", formCount, ""},
+		{"GET", "/v1/models", formNone, "pageSize pageToken"},
+		{"GET", "/v1/models/*", formNone, ""},
 	}
 }
 
