@@ -74,9 +74,15 @@ func TestWriteError(t *testing.T) {
 	record(t, l, outcome(1)) // is lost: nothing wrote it yet
 	guardrail.Break(l, full(t))
 	refused(t, l)
-	rename(t, dir, dir+".away") // without a folder there is no new file either
+	rename(t, dir, dir+".away") // where no folder can be there is no new file either
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		refused(t, l)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
 	}
 	rename(t, dir+".away", dir)
 	refused(t, l) // it was tried a moment ago
@@ -101,6 +107,51 @@ func TestWriteError(t *testing.T) {
 		t.Error(diff)
 	}
 	sound(t, dir)
+}
+
+// TestRemovedWhileWritten: an event that nobody will ever read was not recorded. The log goes on
+// in a new folder, with the same key, and says so.
+func TestRemovedWhileWritten(t *testing.T) {
+	for name, remove := range map[string]func(dir, file string) error{
+		"folder": func(dir, _ string) error { return os.RemoveAll(dir) },
+		"file":   func(_, file string) error { return os.Remove(file) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, dir := start(t, guardrail.Options{})
+			key := filepath.Join(dir, guardrail.KeyFile)
+			record(t, l, decision(1))
+			before, err := guardrail.PublicKey(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := remove(dir, files(t, dir)[0]); err != nil {
+				t.Fatal(err)
+			}
+			e := decision(2)
+			if ref, err := l.Record(&e); err == nil {
+				t.Fatalf("an event was recorded as %s where nobody will find it", ref)
+			}
+			record(t, l, decision(3))
+			shut(t, l)
+			var got []string
+			for _, e := range events(t, dir, guardrail.Filter{}) {
+				got = append(got, e.Kind+" "+e.Call+e.Text)
+			}
+			want := []string{
+				"notice 1 events were not recorded: somebody has removed the file while it was written to",
+				"decision c-3",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if after, err := guardrail.PublicKey(key); after != before {
+				t.Errorf("the key is another one: %v", err)
+			}
+			if r, err := guardrail.Verify(dir, guardrail.VerifyOptions{}); err != nil || r.OK() {
+				t.Errorf("that a file is gone is not noticed: %v", err)
+			}
+		})
+	}
 }
 
 // TestCloseAfterError: the last that a log does is to say what was lost.

@@ -56,20 +56,32 @@ func loadKey(file string, random io.Reader) (*installKey, error) {
 	return readKey(file)
 }
 
-// makeKey writes a whole key under another name and links it into place: there
-// is never half a key, and never a second one.
 func makeKey(file string, random io.Reader) error {
 	var seed [ed25519.SeedSize]byte
 	if _, err := io.ReadFull(random, seed[:]); err != nil {
 		return fmt.Errorf("draw a random key: %w", err)
 	}
+	return writeKey(file, seed[:])
+}
+
+// restore writes a key again whose file is gone.
+func (k *installKey) restore(file string) error {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return writeKey(file, k.sign.Seed())
+}
+
+// writeKey writes a whole key under another name and links it into place: there
+// is never half a key, and never a second one.
+func writeKey(file string, seed []byte) error {
 	fresh := fmt.Sprintf("%s.%d-%s.new", file, os.Getpid(), rand.Text())
 	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(fresh)
-	_, err = f.WriteString(keyHead + hex.EncodeToString(seed[:]) + "\n")
+	_, err = f.WriteString(keyHead + hex.EncodeToString(seed) + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -23,5 +23,12 @@ func held(f *os.File) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
+// removed reports whether a file has no name any more: nobody will ever read what
+// is written to it.
+func removed(f *os.File) bool {
+	var info syscall.Stat_t
+	return syscall.Fstat(int(f.Fd()), &info) == nil && info.Nlink == 0
+}
+
 // shared reports whether others than the owner have any of some rights.
 func shared(info fs.FileInfo, rights fs.FileMode) bool { return info.Mode().Perm()&rights != 0 }

@@ -60,7 +60,10 @@ const (
 	maxSpare     = 1 << 20                // a buffer beyond it is not kept
 )
 
-var errClosed = errors.New("the event log is closed")
+var (
+	errClosed  = errors.New("the event log is closed")
+	errRemoved = errors.New("somebody has removed the file while it was written to")
+)
 
 // Log records events in a file of its own. It may be used by many goroutines.
 type Log struct {
@@ -290,6 +293,9 @@ func (l *Log) flush() {
 	l.writing = true
 	l.mu.Unlock()
 	err := file.write(lines)
+	if err == nil && removed(file.f) {
+		err = errRemoved
+	}
 	if err == nil && l.o.Sync == SyncAlways {
 		err = file.sync()
 	}

@@ -129,6 +129,12 @@ func (l *Log) reopen() error {
 		return l.err
 	}
 	l.retryAt = now.Add(retryDelay)
+	if err := ownFolder(l.o.Dir); err != nil { // somebody may have removed it
+		return err
+	}
+	if err := l.key.restore(l.o.KeyFile); err != nil {
+		return err
+	}
 	if err := l.begin(l.err); err != nil {
 		return err
 	}
