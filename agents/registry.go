@@ -16,6 +16,7 @@ type Registry struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex // one reload at a time
+	told  uint64     // the signature of the folders when they were reported on last
 	state atomic.Pointer[state]
 }
 
@@ -27,11 +28,12 @@ type state struct {
 
 // Open loads the folders.
 func Open(opts Options, dirs []string, log *slog.Logger) (*Registry, error) {
+	before := signature(dirs)
 	roster, err := Load(opts, dirs...)
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{opts: opts, dirs: dirs, log: log}
+	r := &Registry{opts: opts, dirs: dirs, log: log, told: before}
 	r.state.Store(&state{roster, make(chan struct{})})
 	r.report(roster)
 	return r, nil
@@ -50,6 +52,7 @@ func (r *Registry) Changed() <-chan struct{} { return r.state.Load().changed }
 func (r *Registry) Reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := signature(r.dirs)
 	before := r.state.Load()
 	found := walk(r.dirs)
 	for _, f := range found.failed {
@@ -59,7 +62,10 @@ func (r *Registry) Reload() {
 		})
 	}
 	roster := assemble(r.opts, found, before.roster)
-	r.report(roster)
+	if now != r.told { // the same is not told twice
+		r.told = now
+		r.report(roster)
+	}
 	r.state.Store(&state{roster, make(chan struct{})})
 	close(before.changed)
 }

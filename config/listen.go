@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
 )
 
 // Listen is where agents connect over HTTP: an address or a socket.
@@ -29,6 +31,23 @@ const (
 
 // files returns the files that belong to it, those that are not written empty.
 func (l Listen) files() []string { return []string{l.Socket, l.Cert, l.Key} }
+
+// At is where to connect to when the command line says so: an address of this
+// machine, or a socket; an address that others reach needs the TLS that is written.
+func (l Listen) At(text string, v capability.View) (Listen, error) {
+	r := &reader{faults: newFaults(""), view: v, dir: v.Cwd}
+	other := listening{Listen: l, host: "127.0.0.1"}
+	r.address(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, &other)
+	if other.Socket != "" && other.Address == "" {
+		other.Cert, other.Key = "", "" // it does not leave the machine
+	} else if other.Socket = ""; other.host != "" && !isLoopback(other.host) && l.Cert == "" {
+		return l, &Error{Text: "tokens would travel to " + clip(text) + " in clear"}
+	}
+	if errs := Errors(r.err()); len(errs) > 0 {
+		return l, &Error{Text: errs[0].Text, Hint: errs[0].Hint}
+	}
+	return other.Listen, nil
+}
 
 // listening is listen: while it is read.
 type listening struct {

@@ -111,6 +111,9 @@ func isLocalOrigin(origin string) bool {
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code capability.Code, why string) {
 	e := &guardrail.Event{Kind: "refusal", Code: string(code), Text: why, Method: r.Method}
 	d := denial{code: code, why: why, event: s.record(e)}
+	if d.event != "" { // as many lines as events: anybody can cause them
+		s.log.Warn("a request is turned away", "status", status, "from", r.RemoteAddr, "why", why, "event", d.event)
+	}
 	f := d.failure()
 	answer := reply{failure: f}
 	w.Header().Set("Content-Type", "application/json")

@@ -36,6 +36,7 @@ type line struct {
 	flights  map[*call]upstream.Sink // the calls that are up
 	levelled upstream.Conn           // the connection over which the server was told
 	level    string                  // which logs are wanted
+	trouble  string                  // why lists could not be had, as it was logged last
 	followed map[string]*following   // the resources that it is asked to tell of
 }
 
@@ -311,11 +312,26 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	if err != nil {
 		l.again(k)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up().Name, "error", err)
+	if !errors.Is(err, context.Canceled) {
+		l.lament(err)
 	}
 	if err == nil {
 		l.tenant.touched(none)
+	}
+}
+
+// lament logs why lists cannot be had, once for all of them until one can.
+func (l *line) lament(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	l.mu.Lock()
+	known := l.trouble == text
+	l.trouble = text
+	l.mu.Unlock()
+	if !known && err != nil {
+		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up().Name, "error", err)
 	}
 }
 

@@ -294,5 +294,8 @@ func (l *Link) shut(h *held) {
 }
 
 func (l *Link) failed(err error) *Failed {
+	if f, ok := err.(*Failed); ok && f.Upstream == l.name { //nolint:errorlint // what wraps one says more
+		return &Failed{Upstream: l.name, Text: f.Text, Unsent: true, Err: f.Err} // the name is said once
+	}
 	return &Failed{Upstream: l.name, Text: "cannot be reached", Unsent: true, Err: err}
 }

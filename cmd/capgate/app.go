@@ -13,6 +13,7 @@ type app struct {
 	ui       *ui
 	code     int // the exit code of a command that ran, 0 unless it says otherwise
 	settings config.Settings
+	listen   string // where to listen instead of where the configuration says, "" for there
 }
 
 func (a *app) command() *cobra.Command {

@@ -163,6 +163,11 @@ func malformed(err error) (string, bool) {
 	return m.Error(), true
 }
 
+// failed writes one policy test that failed.
+func (u *ui) failed(o outcome) string {
+	return fmt.Sprintf("%s: %s %s %s: want %s, got %s", u.place(o.Pos), u.paint(red, "failed"), o.Agent, plain(o.Test), o.Want, plain(o.Got))
+}
+
 func (a *app) printReport(r report) {
 	u := a.ui
 	for _, f := range r.Findings {
@@ -174,7 +179,7 @@ func (a *app) printReport(r report) {
 			continue
 		}
 		failed++
-		u.printf("%s: %s %s %s: want %s, got %s\n", u.place(o.Pos), u.paint(red, "failed"), o.Agent, plain(o.Test), o.Want, plain(o.Got))
+		u.printf("%s\n", u.failed(o))
 	}
 	color, word := green, "ok"
 	if r.Red {

@@ -103,22 +103,36 @@ func (a *app) runDemo(ctx context.Context, dir string) (err error) {
 	return errors.Join(err, <-served, g.close())
 }
 
-// play is the demo: what an agent does, and what comes of it.
-func (a *app) play(ctx context.Context, w *world, at, token string) error {
-	u := a.ui
-	head := func(text string) { u.printf("\n%s\n", u.paint(bold, text)) }
-	head("The record of the agent")
-	u.printf("%s", indented(demoRecord))
-	head("What it means: capgate agents capabilities scout")
-	ag, err := w.sound("scout")
-	if err != nil {
+// scene is the demo: what an agent does, and what comes of it.
+type scene struct {
+	Record  string            `json:"record"`
+	Grants  []string          `json:"grants"`
+	Tools   []string          `json:"tools"`
+	Calls   []sceneCall       `json:"calls"`
+	Events  []json.RawMessage `json:"events"`
+	Explain explanation       `json:"explanation"`
+
+	agent   *agents.Agent
+	entries []guardrail.Entry
+}
+
+type sceneCall struct {
+	Path   string          `json:"path"`
+	Denied bool            `json:"denied"`
+	Text   string          `json:"text"`
+	Result json.RawMessage `json:"result"`
+}
+
+// play has the agent do it.
+func (a *app) play(ctx context.Context, w *world, at, token string) (err error) {
+	s := scene{Record: demoRecord, Grants: []string{}}
+	if s.agent, err = w.sound("scout"); err != nil {
 		return err
 	}
-	for _, grant := range ag.Set.ByRisk() {
-		u.printf("  %s  %s\n", u.paint(riskColor(grant.Risk()), grant.Risk().String()), grant)
+	for _, grant := range s.agent.Set.ByRisk() {
+		s.Grants = append(s.Grants, grant.String())
 	}
 	agent := demoAgent{ctx: ctx, at: at, token: token}
-	head("The agent asks for its tools, of which the server has more")
 	list, err := agent.ask("tools/list", "", `{}`)
 	if err != nil {
 		return err
@@ -128,26 +142,56 @@ func (a *app) play(ctx context.Context, w *world, at, token string) error {
 		return err
 	}
 	for _, t := range tools.Tools {
-		u.printf("  %s\n", plain(t.Name))
+		s.Tools = append(s.Tools, t.Name)
 	}
 	for _, path := range []string{"docs/guide.md", "notes/plans.md"} {
-		head("The agent calls files__read of " + path)
-		args := `{"name":"files__read","arguments":{"path":` + quoted(path) + `}}`
-		result, err := agent.ask("tools/call", "files__read", args)
+		result, err := agent.ask("tools/call", "files__read", `{"name":"files__read","arguments":{"path":`+quoted(path)+`}}`)
 		if err != nil {
 			return err
 		}
-		color := green
-		if bytes.Contains(result, []byte(`"isError":true`)) {
-			color = red
-		}
-		u.printf("  %s\n", u.paint(color, plain(strings.TrimSpace(textOf(result)))))
+		s.Calls = append(s.Calls, sceneCall{path, bytes.Contains(result, []byte(`"isError":true`)), strings.TrimSpace(textOf(result)), result})
 	}
-	head("What stands in the log of events: capgate events query --agent scout")
 	for e, err := range guardrail.Read(w.cfg.Guardrail.Log, guardrail.Filter{Kind: "decision"}) {
 		if err != nil {
 			return err
 		}
+		s.entries, s.Events = append(s.entries, e), append(s.Events, json.RawMessage(e.Line))
+	}
+	if s.Explain, err = w.explain(s.agent, "fs.read{path=notes/plans.md}"); err != nil {
+		return err
+	}
+	if a.ui.json {
+		return a.ui.emit(s)
+	}
+	a.show(&s)
+	return nil
+}
+
+// show prints a scene for people.
+func (a *app) show(s *scene) {
+	u := a.ui
+	head := func(text string) { u.printf("\n%s\n", u.paint(bold, text)) }
+	head("The record of the agent")
+	u.printf("%s", indented(s.Record))
+	head("What it means: capgate agents capabilities scout")
+	for _, grant := range s.agent.Set.ByRisk() {
+		u.printf("  %s  %s\n", u.paint(riskColor(grant.Risk()), grant.Risk().String()), grant)
+	}
+	head("The agent asks for its tools, of which the server has more")
+	for _, name := range s.Tools {
+		u.printf("  %s\n", plain(name))
+	}
+	for _, c := range s.Calls {
+		head("The agent calls files__read of " + c.Path)
+		color := green
+		if c.Denied {
+			color = red
+		}
+		u.printf("  %s\n", u.paint(color, plain(c.Text)))
+	}
+	head("What stands in the log of events: capgate events query --agent scout")
+	for i := range s.entries {
+		e := &s.entries[i]
 		needs := ""
 		for _, n := range e.Needs {
 			needs += " " + n.Verb + " " + n.Object
@@ -155,12 +199,7 @@ func (a *app) play(ctx context.Context, w *world, at, token string) error {
 		u.printf("  %s %s %s%s %s\n", e.Ref, u.paint(effectColor(e.Decision), e.Decision), e.Tool, plain(needs), e.Code)
 	}
 	head("Why, and what would change it: capgate explain --agent scout --requirement 'fs.read{path=notes/plans.md}'")
-	x, err := w.explain(ag, "fs.read{path=notes/plans.md}")
-	if err != nil {
-		return err
-	}
-	a.printExplanation(x)
-	return nil
+	a.printExplanation(s.Explain)
 }
 
 func effectColor(decision string) string {

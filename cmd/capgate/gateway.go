@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"capgate/agents"
@@ -22,22 +22,39 @@ import (
 type gateway struct {
 	log    *slog.Logger
 	store  *store.Store
-	events *guardrail.Log
+	events journal
 	server *proxy.Server
 
 	world  *world // the one in force
 	tokens string // the version of the credentials in force
 }
 
+// journal is where a gateway records.
+type journal interface {
+	guardrail.Recorder
+	io.Closer
+}
+
 // openGateway opens the state, the log of events and the front.
 func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, error) {
-	st, err := store.Open(filepath.Join(w.cfg.State, "store"))
-	if err != nil {
-		return nil, fmt.Errorf("the state folder: %w", err)
-	}
 	events, err := w.recorder()
 	if err != nil {
 		return nil, fmt.Errorf("the log of events: %w", err)
+	}
+	return newGateway(ctx, w, log, events)
+}
+
+// unrecorded is the journal of a gateway that no agent calls: nothing happens there.
+type unrecorded struct{}
+
+func (unrecorded) Record(*guardrail.Event) (string, error) { return "", nil }
+func (unrecorded) Close() error                            { return nil }
+
+// newGateway opens the state and the front.
+func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal) (*gateway, error) {
+	st, err := w.kept().store()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the state folder: %w", err), events.Close())
 	}
 	key, err := sealKey(st)
 	if err != nil {
@@ -106,6 +123,7 @@ type source struct {
 	live  *config.Live // nil: fixed
 	fixed *config.Config
 	view  capability.View
+	at    func(*config.Config, capability.View) (*config.Config, error) // what the command line changes of it
 }
 
 func (s source) current() *config.Config {
@@ -124,9 +142,9 @@ func (s source) changed() <-chan struct{} {
 }
 
 // watched opens the configuration that a gateway keeps in step with.
-func (g *gateway) watched(w *world) (source, error) {
+func (g *gateway) watched(w *world, at func(*config.Config, capability.View) (*config.Config, error)) (source, error) {
 	live, err := config.Open(w.cfg.File, w.view, acceptable(w.view), g.log)
-	return source{live: live, view: w.view}, err
+	return source{live: live, view: w.view, at: at}, err
 }
 
 // watch keeps the policy in step with the configuration, the records, the mappings
@@ -158,7 +176,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 		}
 		configured, recorded := from.changed(), records.Changed()
 		files.look(cfg)
-		g.refresh(cfg, records, from.view)
+		g.refresh(cfg, records, from)
 		for again := false; !again; {
 			select {
 			case <-ctx.Done():
@@ -190,8 +208,8 @@ func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capabilit
 // refresh puts in force what is written now. Where it allows more than a test says,
 // or cannot be put together, it only narrows: what was allowed before and is allowed
 // now. Who takes authority away is obeyed, whatever else is wrong.
-func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, view capability.View) {
-	w, err := newWorld(cfg, records.Current(), view)
+func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from source) {
+	w, err := from.world(cfg, records.Current())
 	if err == nil {
 		err = wider(w, g.log)
 	}
@@ -205,6 +223,17 @@ func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, view cap
 	if err := g.narrow(records.Current()); err != nil {
 		g.log.Error("the tokens cannot be read; the last policy stays", "error", err)
 	}
+}
+
+// world is what a configuration means, with what the command line changes of it.
+func (s source) world(cfg *config.Config, roster *agents.Roster) (*world, error) {
+	if s.at != nil {
+		var err error
+		if cfg, err = s.at(cfg, s.view); err != nil {
+			return nil, err
+		}
+	}
+	return newWorld(cfg, roster, s.view)
 }
 
 // wider returns the policy test that finds more allowed than it says, if one does,

@@ -169,13 +169,41 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 	for _, s := range result.Still {
 		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s still allows some of what was to be revoked", s))
 	}
+	failing := a.failing(w, result)
 	if len(result.Still) > 0 {
 		a.code = exitRed
 	}
 	if a.ui.json {
-		return a.ui.emit(editView(ag, result))
+		view := editView(ag, result)
+		view.Failing = append(view.Failing, failing...)
+		return a.ui.emit(view)
 	}
 	return nil
+}
+
+// failing says which policy tests the edit has broken, as check does.
+func (a *app) failing(before *world, result *agents.Edited) (broke []outcome) {
+	if !result.Changed || len(before.cfg.Tests) == 0 {
+		return nil
+	}
+	after, err := a.load()
+	if err != nil {
+		return nil // nothing is said of tests that cannot be run
+	}
+	passed := map[capability.Pos]bool{}
+	for _, o := range before.check().Tests {
+		passed[o.Pos] = o.Pass
+	}
+	for _, o := range after.check().Tests {
+		if !o.Pass && passed[o.Pos] {
+			broke = append(broke, o)
+			a.ui.line(a.ui.std.err, yellow, "warning", "a policy test fails now: "+a.ui.failed(o))
+		}
+	}
+	if len(broke) > 0 {
+		a.ui.line(a.ui.std.err, faint, "hint", "a gateway that runs takes over only what narrows; capgate check runs all tests")
+	}
+	return broke
 }
 
 // unchanged refuses to edit a record that no longer says what was shown when it
@@ -194,7 +222,17 @@ func unchanged(ag *agents.Agent, data []byte) error {
 	return nil
 }
 
-func editView(ag *agents.Agent, e *agents.Edited) any {
+// edited is what an edit came to.
+type edited struct {
+	Agent   string    `json:"agent"`
+	File    string    `json:"file"`
+	Changed bool      `json:"changed"`
+	Grants  []string  `json:"grants"`
+	Still   []string  `json:"still_covered_by"`
+	Failing []outcome `json:"tests_that_fail_now"`
+}
+
+func editView(ag *agents.Agent, e *agents.Edited) edited {
 	texts := func(specs []capability.Spec) []string {
 		out := []string{}
 		for _, s := range specs {
@@ -202,13 +240,7 @@ func editView(ag *agents.Agent, e *agents.Edited) any {
 		}
 		return out
 	}
-	return struct {
-		Agent   string   `json:"agent"`
-		File    string   `json:"file"`
-		Changed bool     `json:"changed"`
-		Grants  []string `json:"grants"`
-		Still   []string `json:"still_covered_by"`
-	}{ag.ID, ag.File, e.Changed, texts(e.Grants), texts(e.Still)}
+	return edited{ag.ID, ag.File, e.Changed, texts(e.Grants), texts(e.Still), []outcome{}}
 }
 
 // shorthand names what the first edit of a record writes out.

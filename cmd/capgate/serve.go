@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,14 +35,9 @@ func (a *app) serve() *cobra.Command {
 		Example: "  capgate serve -c config.example.yml\n  capgate agents token issue scout",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.listen = listen
 			w, err := a.load()
 			if err != nil {
-				return err
-			}
-			if listen != "" {
-				w.cfg.Listen.Address, w.cfg.Listen.Socket = listen, ""
-			}
-			if err := loopbackOnly(w, listen); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -52,21 +45,8 @@ func (a *app) serve() *cobra.Command {
 			return a.runServer(ctx, w)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "an `address` of this machine instead of the one in the configuration, such as 127.0.0.1:0")
+	cmd.Flags().StringVar(&listen, "listen", "", "an `address` of this machine instead of the one in the configuration, such as 127.0.0.1:0 or unix:./gate.sock")
 	return cmd
-}
-
-// loopbackOnly refuses an address from the command line that others could reach:
-// what protects one stands in the configuration.
-func loopbackOnly(w *world, listen string) error {
-	if listen == "" || w.cfg.Listen.Cert != "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
-		return nil
-	}
-	return usage(fmt.Errorf("--listen %s is not an address of this machine alone", listen), "write listen: with tls: in the configuration")
 }
 
 // runServer serves until the context ends.
@@ -80,13 +60,13 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	from, err := g.watched(w)
+	from, err := g.watched(w, a.at)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
 	}
 	l, err := listen(ctx, w)
 	if err != nil {
-		return errors.Join(broken(err, "another process may use the address"), g.close())
+		return errors.Join(broken(err, listenHint(err)), g.close())
 	}
 	a.greet(g, l)
 	ctx, stop := context.WithCancel(ctx)
@@ -106,42 +86,6 @@ func tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-}
-
-// listen opens what agents connect to.
-func listen(ctx context.Context, w *world) (net.Listener, error) {
-	c := w.cfg.Listen
-	if c.Socket != "" {
-		return listenUnix(ctx, c.Socket)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
-	if err != nil || c.Cert == "" {
-		return l, err
-	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
-}
-
-// listenUnix opens a socket that only its owner may use. One that a gateway has
-// left behind is removed, one that somebody listens to is not.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s is there and is not a socket", path)
-		}
-		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
-			return nil, errors.Join(fmt.Errorf("somebody listens at %s already", path), conn.Close())
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-	}
-	mask := syscall.Umask(0o177)
-	defer syscall.Umask(mask)
-	return new(net.ListenConfig).Listen(ctx, "unix", path)
 }
 
 // serveHTTP answers until the context ends, and lets requests end after that.
@@ -168,15 +112,10 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 // greet says where the gateway is, and what whoever runs it should know.
 func (a *app) greet(g *gateway, l net.Listener) {
 	u, w := a.ui, g.world
-	at := "http://" + l.Addr().String()
-	if w.cfg.Listen.Cert != "" {
-		at = "https://" + l.Addr().String()
-	}
-	if w.cfg.Listen.Socket != "" {
-		u.note("listening at unix:%s", w.cfg.Listen.Socket)
-	} else {
-		u.note("listening at %s/mcp", at)
-		u.introduce(at, w.policy.Providers)
+	at := w.address(l)
+	u.note("listening at %s", at)
+	if origin, ok := strings.CutSuffix(at, "/mcp"); ok && w.cfg.Listen.Socket == "" {
+		u.introduce(origin, w.policy.Providers)
 	}
 	for _, up := range w.cfg.Upstreams {
 		if up.Command != nil {
@@ -189,4 +128,15 @@ func (a *app) greet(g *gateway, l net.Listener) {
 		}
 		u.note("no agent has a token yet: capgate agents token issue AGENT")
 	}
+}
+
+// address is where clients find a listener.
+func (w *world) address(l net.Listener) string {
+	switch {
+	case w.cfg.Listen.Socket != "":
+		return "unix:" + w.cfg.Listen.Socket
+	case w.cfg.Listen.Cert != "":
+		return "https://" + l.Addr().String() + "/mcp"
+	}
+	return "http://" + l.Addr().String() + "/mcp"
 }

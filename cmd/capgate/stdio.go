@@ -48,7 +48,7 @@ func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	from, err := g.watched(w)
+	from, err := g.watched(w, a.at)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
 	}

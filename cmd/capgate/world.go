@@ -42,6 +42,9 @@ func (a *app) load() (*world, error) {
 	if err != nil {
 		return nil, broken(err, "")
 	}
+	if cfg, err = a.at(cfg, view); err != nil {
+		return nil, err
+	}
 	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
 	if err != nil {
 		return nil, broken(err, "")

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -58,7 +57,7 @@ func (a *app) wrap() *cobra.Command {
 	f.StringVar(&o.sandbox, "sandbox", "", "the `folder` that grants hang from, where there is no configuration")
 	f.StringVar(&o.mapping, "mapping", "", "the `name` of the mapping that says what the arguments mean")
 	f.StringVar(&o.url, "url", "", "the `address` of a server instead of a command")
-	f.StringVar(&o.listen, "listen", "", "serve HTTP at an `address` of this machine instead of standard input and output")
+	f.StringVar(&o.listen, "listen", "", "serve HTTP at an `address` of this machine, or unix:PATH, instead of standard input and output")
 	f.StringSliceVar(&o.mayAsk, "may-ask", []string{"roots"}, "what the server may ask of the client: roots, elicitation, sampling")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the server's environment")
 	f.BoolVar(&o.unpinned, "unpinned", false, "show tools whose definition has changed, too")
@@ -82,10 +81,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if o.listen == "" {
 		return a.wrapStdio(ctx, w, ag.ID)
 	}
-	if err := loopbackOnly(w, o.listen); err != nil {
-		return err
-	}
-	return a.wrapHTTP(ctx, w, ag.ID, o.listen, found)
+	return a.wrapHTTP(ctx, w, ag.ID, found)
 }
 
 // wrapStdio serves over standard input and output, and keeps in step with the records.
@@ -113,18 +109,18 @@ func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 
 // wrapHTTP serves over HTTP. Without a configuration nobody could have issued a
 // token, so that one is made, which is good until the process ends.
-func (a *app) wrapHTTP(ctx context.Context, w *world, agent, address string, found bool) error {
+func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
 	log := a.logger()
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	l, err := listen(ctx, w)
 	if err != nil {
-		return errors.Join(broken(err, "another process may use the address"), g.close())
+		return errors.Join(broken(err, listenHint(err)), g.close())
 	}
-	a.ui.note("listening at http://%s/mcp", l.Addr())
+	a.ui.note("listening at %s", w.address(l))
 	if !found {
 		p := *w.policy
 		token, creds, err := p.Credentials.Issue(agent, "wrap", 365*24*time.Hour, time.Now(), rand.Reader)
@@ -179,6 +175,10 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	cfg, _, err := config.Parse(file, text.Bytes(), view)
 	if err != nil {
 		return nil, found, broken(err, "")
+	}
+	a.listen = o.listen
+	if cfg, err = a.at(cfg, view); err != nil {
+		return nil, found, err
 	}
 	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
 	if err != nil {

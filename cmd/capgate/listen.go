@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+
+	"capgate/capability"
+	"capgate/config"
+)
+
+// at is a configuration as the command line would have it: with another place to
+// listen at.
+func (a *app) at(cfg *config.Config, view capability.View) (*config.Config, error) {
+	if a.listen == "" {
+		return cfg, nil
+	}
+	l, err := cfg.Listen.At(a.listen, view)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--listen: %w", err), "write 127.0.0.1:8420 or unix:./gate.sock; for an address that others reach, listen: with tls: in the configuration")
+	}
+	other := *cfg
+	other.Listen = l
+	return &other, nil
+}
+
+// listen opens what agents connect to.
+func listen(ctx context.Context, w *world) (net.Listener, error) {
+	c := w.cfg.Listen
+	if c.Socket != "" {
+		return listenUnix(ctx, c.Socket)
+	}
+	var pair tls.Certificate
+	if c.Cert != "" {
+		var err error
+		if pair, err = tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
+			return nil, fmt.Errorf("the certificate of listen: %w", err)
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
+	if err != nil || c.Cert == "" {
+		return l, err
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
+}
+
+// listenHint says what can be done about an address that cannot be listened at.
+func listenHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, errTaken):
+		return "another process uses the address: end it, or write another one with --listen"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have the address"
+	case errors.Is(err, fs.ErrPermission):
+		return "this user may not listen there: take a port from 1024 on, or a folder of its own for a socket"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make the folder or the file that is missing"
+	}
+	return ""
+}
+
+var errTaken = errors.New("somebody listens there already")
+
+// listenUnix opens a socket that only its owner may use. One that a gateway has
+// left behind is removed, one that somebody listens to is not.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("%s is there and is not a socket", path)
+		}
+		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, errTaken), conn.Close())
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	mask := syscall.Umask(0o177)
+	defer syscall.Umask(mask)
+	return new(net.ListenConfig).Listen(ctx, "unix", path)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestListenSocket: serve listens at a socket that the command line names, only for
+// its owner, and nothing but the gateway touches it.
+func TestListenSocket(t *testing.T) {
+	p := newPlace(t)
+	dir, err := os.MkdirTemp("", "cg") // a socket's name must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "gate.sock")
+	ctx, stop := context.WithCancel(t.Context())
+	said, errs := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"-c", filepath.Join(p.dir, "capgate.yml"), "serve", "--listen", "unix:" + socket}, stdio{out: io.Discard, err: errs})
+		_ = errs.Close()
+	}()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "listening at unix:"+socket) {
+		t.Log(lines.Text())
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := client.Get("http://localhost/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = r.Body.Close(); r.StatusCode != http.StatusOK {
+		t.Errorf("the gateway is not well: %s", r.Status)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	client.CloseIdleConnections()
+	stop()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestListenRefused: an address that cannot be listened at is said to be just that.
+func TestListenRefused(t *testing.T) {
+	p := newPlace(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	p.write(map[string]string{"file": ""})
+	for name, c := range map[string]struct {
+		at, want string
+		code     int
+	}{
+		"taken":       {taken.Addr().String(), "hint: another process uses the address", exitConfig},
+		"elsewhere":   {"127.0.0.1.example:1", "tokens would travel to 127.0.0.1.example:1 in clear", exitUsage},
+		"everywhere":  {"0.0.0.0:0", "tokens would travel to 0.0.0.0:0 in clear", exitUsage},
+		"no port":     {"127.0.0.1", "listen takes host:port or unix:/path.sock, which \"127.0.0.1\" is not", exitUsage},
+		"no folder":   {"unix:" + filepath.Join(p.dir, "none", "s"), "hint: make the folder", exitConfig},
+		"no socket":   {"unix:" + filepath.Join(p.dir, "file"), "is there and is not a socket", exitConfig},
+		"a long name": {"unix:/" + strings.Repeat("a", 110), "the path of a socket is at most 103 bytes", exitUsage},
+	} {
+		var errs bytes.Buffer
+		code := run(t.Context(), []string{"-c", filepath.Join(p.dir, "capgate.yml"), "serve", "--listen", c.at}, stdio{out: &errs, err: &errs})
+		if code != c.code || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s: exit %d: %s", name, code, errs.String())
+		}
+	}
+}
