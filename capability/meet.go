@@ -98,13 +98,15 @@ func (h Host) holds(o Host) bool {
 
 // holdsName is holds for a wildcard and a host with a name.
 func (h Host) holdsName(o Host) bool {
-	switch {
-	case strings.HasSuffix(o.name, "."+h.name):
-		return true
+	switch below := len(o.name) - len(h.name); {
+	case below > 0:
+		return o.name[below-1] == '.' && strings.HasSuffix(o.name, h.name)
+	case o.name != h.name:
+		return false
 	case o.kind == hostName:
-		return o.name == h.name && h.kind == hostTree && !specialName(o.name)
+		return h.kind == hostTree && !specialName(o.name)
 	}
-	return o.name == h.name && (h.kind == hostTree || h.kind == o.kind)
+	return h.kind == hostTree || h.kind == o.kind
 }
 
 // widest sorts hosts and leaves out those that another one holds. It gives up on
@@ -115,10 +117,14 @@ func widest(hosts []Host) []Host {
 	if len(hosts) > maxMeeting {
 		return hosts
 	}
-	var kept []Host
-	for _, h := range hosts {
-		if !slices.ContainsFunc(hosts, func(o Host) bool { return o != h && o.holds(h) }) {
-			kept = append(kept, h)
+	kept := make([]Host, 0, len(hosts))
+	for i := range hosts {
+		held := false
+		for j := range hosts {
+			held = held || i != j && hosts[j].holds(hosts[i])
+		}
+		if !held {
+			kept = append(kept, hosts[i])
 		}
 	}
 	return kept

@@ -40,7 +40,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 		return capability.ScopeViolation, "nothing that it asks for is held in a form that the provider takes" + because(got.notes)
 	}
 	r.restrict(v, in, s, kind)
-	if r.limit(v, in, s, got) || len(wants.blocked) > 0 {
+	if r.limit(v, in, s, got) {
 		r.note(Change{Tool: clip(kind), Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})
 	}
 	r.wider(kind, got)
@@ -110,20 +110,19 @@ func textsOf(v wire.Value) ([]string, bool) {
 func (r *request) limit(v, in wire.Value, s scope, got answer) bool {
 	text := appendList(nil, got.names)
 	allowed, has := in.Get(s.allowed)
-	blocked, blocks := in.Get(s.blocked)
+	blocked, _ := in.Get(s.blocked)
+	blocks := blocked.Kind() == wire.Array
 	switch {
 	case in.Len() == 0: // there is nothing yet that the list could stand in
 		return r.set(v, s.under, s.object(text))
-	case has && blocks:
-		r.without(in, s.blocked)
-	case blocks:
-		start, end := blocked.Span()
+	case blocks && !has:
 		r.rename(in, s.blocked, s.allowed)
-		r.edits = append(r.edits, edit{start, end, text})
-		return true
+		return r.replace(blocked, text) || true
+	case blocks:
+		r.without(in, s.blocked)
 	}
 	if has && same(allowed, got.names) {
-		return false
+		return blocks
 	}
 	return r.set(in, s.allowed, text)
 }

@@ -73,13 +73,11 @@ func anthropicWeb(family, date string, v wire.Value) tool {
 		versions = "20250910 20260209 20260309 20260318"
 		s.members += " citations max_content_tokens use_cache url_sources"
 	}
-	if !strings.Contains(versions, date) {
-		if allowed, _ := v.Get("allowed_domains"); allowed.Kind() != wire.Array {
-			return tool{}
-		}
-	}
-	if date == "" {
+	allowed, _ := v.Get("allowed_domains")
+	if known := strings.Contains(versions, date); date == "" || !known && allowed.Kind() != wire.Array {
 		return tool{}
+	} else if !known {
+		s.callers = true
 	}
 	return tool{use: scoped, scope: s}
 }

@@ -1,38 +1,124 @@
 package provider
 
 import (
+	"encoding/json"
+	"errors"
+
 	"capgate/capability"
+	"capgate/wire"
 )
 
 // Tool is one of a vendor's own tools as an agent may ask for it.
 type Tool struct {
-	Name    string   `json:"name"`
-	Entry   []byte   `json:"-"` // JSON; nil when the tool is omitted
-	Changes []Change `json:"changes,omitempty"`
+	Name    string          `json:"name"`
+	Entry   json.RawMessage `json:"entry,omitempty"` // what stands in a request; nothing when the tool is omitted
+	Changes []Change        `json:"changes,omitempty"`
 }
 
-// Observation is something that a response shows and the agent's grants do not
-// cover.
-type Observation struct {
-	Tool string          `json:"tool"`
-	Host string          `json:"host,omitempty"`
-	Code capability.Code `json:"code"`
-	Why  string          `json:"why"`
+// Translate writes what an agent holds as a vendor's own tools: each of them as a
+// request of the agent would carry it, and what was left out or narrowed and why.
+// It is what [Vendor.Rewrite] makes of a request that asks for everything.
+func (v Vendor) Translate(p Policy) []Tool {
+	var tools []Tool
+	for _, s := range samples(v.kit) {
+		tools = append(tools, v.sample(s, p))
+	}
+	return tools
 }
 
-// Watch reads the response of a provider as it passes, and sees what its tools
-// did. It never holds a response up, and fails no request: what it cannot read it
-// counts as unread.
-type Watch struct {
-	policy Policy
-	vendor Vendor
+// sample is a request for one tool, in its plainest form.
+type sample struct {
+	name   string
+	member string // that the tool stands in
+	body   string
 }
 
-// Watch returns a watch on one response.
-func (v Vendor) Watch(p Policy) *Watch { return &Watch{policy: p, vendor: v} }
+func (v Vendor) sample(s sample, p Policy) Tool {
+	var place Endpoint
+	for _, r := range v.routes {
+		if r.form == formMessages || r.form == formResponses || r.form == formChat || r.form == formGenerate {
+			place = Endpoint{Method: r.method, Path: r.path, Body: true, form: r.form}
+			break
+		}
+	}
+	out, changes, err := v.Rewrite(place, []byte(s.body), p)
+	t := Tool{Name: s.name, Changes: changes}
+	if refused := (*Refused)(nil); errors.As(err, &refused) {
+		t.Changes = []Change{{Tool: s.name, Did: Omitted, Code: refused.Code, Why: refused.Why}}
+		return t
+	}
+	doc, err := wire.Parse(out)
+	if err != nil {
+		t.Changes = append(t.Changes, Change{Tool: s.name, Did: Omitted, Code: capability.NotAvailable, Why: err.Error()})
+		return t
+	}
+	member, _ := doc.Root().Get(s.member)
+	if s.member == "" {
+		member = doc.Root()
+	}
+	for entry := range member.Elems() {
+		member = entry
+	}
+	t.Entry = member.Raw()
+	return t
+}
 
-// Write takes the next bytes of the response. It takes all of them, always.
-func (w *Watch) Write(b []byte) (int, error) { return len(b), nil }
+// samples lists the tools of a vendor: the newest version of each.
+func samples(k kit) []sample {
+	var all []sample
+	for _, tool := range ownTools(k) {
+		switch k {
+		case geminiKit:
+			all = append(all, sample{tool, "tools", `{"tools":[{"` + tool + `":{}}]}`})
+		case perplexityKit:
+			all = append(all, sample{tool, "", `{"model":"sonar"}`})
+		case anthropicKit:
+			name := family(tool)
+			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `","name":"` + name + `"}]}`})
+		case openKit:
+			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"` + whereCodeRuns(tool) + `}]}`})
+		default:
+			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"}]}`})
+		}
+	}
+	if k == routerKit {
+		all = append(
+			all,
+			sample{"plugin web", "plugins", `{"plugins":[{"id":"web"}]}`},
+			sample{"plugin web-fetch", "plugins", `{"plugins":[{"id":"web-fetch"}]}`},
+		)
+	}
+	return all
+}
 
-// Close ends the response, and returns what was seen.
-func (w *Watch) Close() []Observation { return nil }
+// whereCodeRuns is what a tool that runs code cannot be asked for without.
+func whereCodeRuns(tool string) string {
+	switch tool {
+	case "code_interpreter":
+		return `,"container":{"type":"auto"}`
+	case "shell":
+		return `,"environment":{"type":"container_auto"}`
+	}
+	return ""
+}
+
+// ownTools names the tools that run at a vendor.
+func ownTools(k kit) []string {
+	switch k {
+	case anthropicKit:
+		return []string{"web_search_20260318", "web_fetch_20260318", "code_execution_20260521", "advisor_20260301"}
+	case geminiKit:
+		return []string{"googleSearch", "urlContext", "codeExecution", "googleMaps", "fileSearch", "computerUse"}
+	case mistralKit:
+		return []string{"web_search", "web_search_premium", "code_interpreter", "image_generation", "document_library"}
+	case openKit:
+		return []string{"web_search", "web_search_preview", "code_interpreter", "shell", "file_search", "image_generation", "programmatic_tool_calling"}
+	case routerKit:
+		return []string{"openrouter:web_search", "openrouter:web_fetch", "openrouter:code_interpreter", "openrouter:browser_use", "openrouter:image_generation"}
+	case perplexityKit:
+		return []string{"search"}
+	case xaiKit:
+		return []string{"web_search", "x_search", "code_interpreter", "file_search"}
+	}
+	return nil
+}

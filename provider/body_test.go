@@ -1,0 +1,366 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/provider"
+)
+
+// TestBody: tools come in by many doors of a body, and each is watched.
+func TestBody(t *testing.T) {
+	search := `{"type":"web_search_20250305","name":"web_search"}`
+	narrow := `{"type":"web_search_20250305","name":"web_search","allowed_domains":["github.com"]}`
+	held := []string{hosts("*.github.com")}
+	const narrowed = "narrowed web_search_20250305 [github.com]"
+	for name, test := range map[string]rewriting{
+		"bytes that nothing is wrong with": {
+			where: messages, grants: held,
+			body: "{ \"model\" : \"m\",\n \"tools\":[ {\"name\":\"f\",\"input_schema\":{\"type\":\"web_search_20250305\",\"tools\":[]}} ],\"max_tokens\":1e3 ,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"\\u0061\"}]}] }",
+		},
+		"what the agent runs itself": {
+			where: messages, body: `{"tools":[{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"},{"type":"memory_20250818","name":"memory"},{"type":"tool_search_tool_bm25_20251119","name":"s"},{"type":"custom","name":"c","input_schema":{}},{"type":null,"name":"n","input_schema":{}}]}`,
+		},
+		"a type of tomorrow": {
+			where: messages, grants: []string{hosts("*")}, body: `{"tools":[{"type":"web_browse_20270101","name":"b"},{"type":"custom","name":"c"}]}`,
+			sent: `{"tools":[{"type":"custom","name":"c"}]}`, did: "omitted web_browse_20270101 not_available",
+		},
+		"a version of tomorrow, without a list": {
+			where: messages, grants: []string{hosts("*")}, body: `{"tools":[{"type":"web_search_20270101","name":"web_search"}]}`,
+			sent: `{}`, did: "omitted web_search_20270101 not_available",
+		},
+		"a version of tomorrow, with a list": {
+			where: messages, grants: held, body: `{"tools":[{"type":"web_search_20270101","name":"web_search","allowed_domains":["github.com","x.example"]}]}`,
+			sent: `{"tools":[{"type":"web_search_20270101","name":"web_search","allowed_domains":["github.com"],"allowed_callers":["direct"]}]}`,
+			did:  "narrowed web_search_20270101 [github.com]; repaired web_search_20270101",
+		},
+		"a member of tomorrow": {
+			where: messages, grants: held, body: `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_hosts":["x.example"]}]}`,
+			sent: `{}`, did: "omitted web_search_20250305 not_available",
+		},
+		"two things at once": {
+			where: messages, grants: held, body: `{"tools":[{"type":"web_search_20250305","name":"web_search","input_schema":{}}]}`,
+			sent: `{}`, did: "omitted web_search_20250305 not_available",
+		},
+		"a tool that a message adds": {
+			where: messages, grants: held,
+			body: `{"messages":[{"role":"system","content":[{"type":"text","text":"a"},{"type":"tool_addition","tool":{"type":"tool_definition","definition":` + search + `}}]}]}`,
+			sent: `{"messages":[{"role":"system","content":[{"type":"text","text":"a"},{"type":"tool_addition","tool":{"type":"tool_definition","definition":` + narrow + `}}]}]}`,
+			did:  narrowed,
+		},
+		"a message that only adds a tool": {
+			where: messages,
+			body:  `{"messages":[{"role":"user","content":"a"},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":` + search + `}}]}]}`,
+			sent:  `{"messages":[{"role":"user","content":"a"}]}`, did: "omitted web_search_20250305 capability_absent",
+		},
+		"a tool that a compaction adds": {
+			where: messages,
+			body:  `{"messages":[{"role":"user","content":[{"type":"compaction","content":"a","tool_changes":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":` + search + `}}]}]}]}`,
+			sent:  `{"messages":[{"role":"user","content":[{"type":"compaction","content":"a","tool_changes":[]}]}]}`, did: "omitted web_search_20250305 capability_absent",
+		},
+		"servers of somebody": {
+			where: messages, grants: []string{hosts("*"), "tool.invoke{tools=[**]}"},
+			body: `{"mcp_servers":[{"type":"url","url":"https://mcp.example/","name":"a"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a"}],"messages":[]}`,
+			sent: `{"messages":[]}`, did: "omitted mcp_servers a scope_violation; omitted mcp_toolset scope_violation",
+		},
+		"a container": {
+			where: messages, body: `{"container":{"id":"c","skills":[{"skill_id":"x"}]},"messages":[]}`, sent: `{"messages":[]}`, did: "omitted container capability_absent",
+		},
+		"a container that is held": {where: messages, grants: []string{"provider.code_execution"}, body: `{"container":"c","messages":[]}`},
+		"the choice of what is gone": {
+			where: messages, body: `{"tools":[` + search + `,{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"web_search"}}`,
+			sent: `{"tools":[{"name":"f","input_schema":{}}]}`, did: "omitted web_search_20250305 capability_absent; repaired tool_choice",
+		},
+		"the choice of what stays": {
+			where: messages, body: `{"tools":[` + search + `,{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"f"}}`,
+			sent: `{"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"f"}}`, did: "omitted web_search_20250305 capability_absent",
+		},
+		"any choice, of nothing": {
+			where: messages, body: `{"tool_choice":{"type":"any"},"tools":[` + search + `]}`, sent: `{}`, did: "omitted web_search_20250305 capability_absent; repaired tool_choice",
+		},
+		"the end of the cached part": {
+			where: messages, body: `{"tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"web_search","cache_control":{"type":"ephemeral"}}]}`,
+			sent: `{"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral"}}]}`, did: "omitted web_search_20250305 capability_absent",
+		},
+		"a source that is gone": {
+			where: messages, grants: held,
+			body: `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["x.example"]},{"type":"web_fetch_20260318","name":"web_fetch","allowed_callers":["direct"],"allowed_domains":["github.com"],"url_sources":{"server_tool_results":{"type":"only","tools":[{"type":"tool_reference","name":"web_search"}]},"client_tool_results":{"type":"except","tools":[{"type":"tool_reference","name":"f"},{"type":"tool_reference","name":"web_search"}]}}}]}`,
+			sent: `{"tools":[{"type":"web_fetch_20260318","name":"web_fetch","allowed_callers":["direct"],"allowed_domains":["github.com"],"url_sources":{"server_tool_results":{"type":"none"},"client_tool_results":{"type":"except","tools":[{"type":"tool_reference","name":"f"}]}}}]}`,
+			did:  "omitted web_search_20250305 scope_violation",
+		},
+		"a function that code would call": {
+			where: messages, body: `{"tools":[{"name":"f","input_schema":{},"allowed_callers":["direct","code_execution_20260120"]}]}`,
+			sent: `{"tools":[{"name":"f","input_schema":{},"allowed_callers":["direct"]}]}`, did: "repaired f",
+		},
+		"a picture from a host that is held": {
+			where: messages, grants: held, body: `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://docs.github.com/a.png"}},{"type":"document","source":{"type":"base64","data":"aGk="}}]}]}`,
+		},
+		"tools between the items of an input": {
+			where: responses,
+			body:  `{"input":[{"role":"user","content":"a"},{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}]},{"type":"tool_search_output","tools":[{"type":"mcp","server_url":"https://x.example"},{"type":"function","name":"f"}]}]}`,
+			sent:  `{"input":[{"role":"user","content":"a"},{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}]}`,
+			did:   "omitted web_search capability_absent; omitted mcp scope_violation",
+		},
+		"a namespace": {
+			where: responses, body: `{"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"},{"type":"code_interpreter","container":{"type":"auto"}}]},{"type":"namespace","name":"o","description":"d","tools":[{"type":"shell"}]}]}`,
+			sent: `{"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"}]}]}`,
+			did:  "omitted code_interpreter capability_absent; omitted shell capability_absent; omitted namespace not_available",
+		},
+		"the shell of the agent": {where: responses, body: `{"tools":[{"type":"shell","environment":{"type":"local"}},{"type":"apply_patch"},{"type":"local_shell"}]}`},
+		"choices among several": {
+			where: responses, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}},{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"code_interpreter"},{"type":"function","name":"f"}]},"parallel_tool_calls":true}`,
+			sent: `{"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},"parallel_tool_calls":true}`,
+			did:  "omitted code_interpreter capability_absent; repaired tool_choice",
+		},
+		"parallel calls of nothing": {
+			where: responses, body: `{"parallel_tool_calls":true,"tools":[{"type":"image_generation"}],"tool_choice":"required"}`, sent: `{}`,
+			did: "omitted image_generation capability_absent; repaired tool_choice",
+		},
+		"a network of its own": {
+			where: responses, grants: []string{"provider.code_execution", hosts("*.github.com", "*.example.com"), "net.post{hosts=[*.github.com]}", "net.put{hosts=[*]}", "net.delete{hosts=[*.github.com,*.x.example]}"},
+			body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":["api.github.com","example.com"],"domain_secrets":[{"domain":"x.example","name":"n","value":"v"}]}}}]}`,
+			sent: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":["api.github.com"]}}}]}`,
+			did:  "narrowed container [api.github.com]",
+		},
+		"no network": {
+			where: responses, grants: []string{"provider.code_execution", hosts("*")}, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
+			sent: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"disabled"}}}]}`, did: "narrowed container",
+		},
+		"a container of somebody": {
+			where: responses, grants: []string{"provider.code_execution", hosts("*")}, body: `{"tools":[{"type":"code_interpreter","container":"cntr_1"},{"type":"shell","environment":{"type":"container_reference","container_id":"c"}}]}`,
+			sent: `{}`, did: "omitted code_interpreter scope_violation; omitted shell scope_violation",
+		},
+		"files of somebody": {
+			where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]}`,
+			sent: `{}`, did: "omitted code_interpreter capability_absent",
+		},
+		"a connection to somebody": {
+			where: responses, grants: []string{"tool.invoke{tools=[**]}", hosts("*")}, body: `{"tools":[{"type":"mcp","server_label":"a","connector_id":"connector_gmail"},{"type":"mcp","server_label":"b","server_url":"https://x.example"}]}`,
+			sent: `{}`, did: "omitted mcp scope_violation; omitted mcp scope_violation",
+		},
+		"a search of old": {where: "xai /v1/chat/completions", body: `{"messages":[],"search_parameters":{"mode":"on"}}`, sent: `{"messages":[]}`, did: "omitted search_parameters not_available"},
+		"posts of X": {
+			where: grok, grants: []string{hosts("*")}, body: `{"tools":[{"type":"x_search"},{"type":"function","name":"f"}]}`,
+			sent: `{"tools":[{"type":"function","name":"f"}]}`, did: "omitted x_search capability_absent",
+		},
+		"Mistral": {
+			where: mistral, grants: []string{hosts("*.github.com"), "provider.document_library"}, body: `{"messages":[],"tools":[{"type":"web_search"},{"type":"document_library"},{"type":"connector"}]}`,
+			sent: `{"messages":[],"tools":[{"type":"document_library"}]}`, did: "omitted web_search capability_absent; omitted connector not_available",
+		},
+		"a search that is off": {where: sonar, body: `{"model":"sonar","disable_search":true,"messages":[]}`},
+		"counting the same": {
+			where: "gemini /v1beta/models/m:countTokens", body: `{"generate_content_request":{"contents":[{"parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}],"toolConfig":{}}}`,
+			sent: `{"generate_content_request":{"contents":[{"parts":[{"text":"a"}]}]}}`, did: "omitted googleSearch capability_absent; repaired tool_choice",
+		},
+		"plugins": {
+			where: router, body: `{"messages":[],"plugins":[{"id":"web"},{"id":"file-parser"},{"id":"fusion"}]}`, sent: `{"messages":[],"plugins":[{"id":"file-parser"}]}`,
+			did: "omitted plugin web capability_absent; omitted plugin fusion not_available",
+		},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+// TestRefused: what cannot be judged, and what no grant opens, does not go up.
+func TestRefused(t *testing.T) {
+	inMessage := func(block string) string { return `{"messages":[{"role":"user","content":[` + block + `]}]}` }
+	inPart := func(part string) string { return `{"input":[{"role":"user","content":[` + part + `]}]}` }
+	inChat := func(part string) string { return `{"messages":[{"role":"user","content":[` + part + `]}]}` }
+	inGemini := func(part string) string { return `{"contents":[{"parts":[` + part + `]}]}` }
+	for name, test := range map[string]struct {
+		where, body string
+		code        capability.Code
+	}{
+		"no JSON":                       {messages, `{`, capability.MalformedRequest},
+		"no object":                     {messages, `[]`, capability.MalformedRequest},
+		"a key twice":                   {messages, `{"tools":[],"tools":[{"type":"web_search_20250305"}]}`, capability.MalformedRequest},
+		"a key twice, unescaped":        {messages, `{"tools":[],"\u0074ools":[{"type":"web_search_20250305"}]}`, capability.MalformedRequest},
+		"a key in two cases":            {messages, `{"tools":[],"Tools":[]}`, capability.MalformedRequest},
+		"two documents":                 {messages, `{} {}`, capability.MalformedRequest},
+		"not UTF-8":                     {messages, "{\"model\":\"\xff\"}", capability.MalformedRequest},
+		"too deep":                      {messages, strings.Repeat("[", 65) + strings.Repeat("]", 65), capability.MalformedRequest},
+		"tools that are no list":        {messages, `{"tools":{}}`, capability.MalformedRequest},
+		"a tool that is text":           {messages, `{"tools":["web_search"]}`, capability.MalformedRequest},
+		"a type that is no text":        {messages, `{"tools":[{"type":["web_search_20250305"]}]}`, capability.MalformedRequest},
+		"messages that are no list":     {messages, `{"messages":{}}`, capability.MalformedRequest},
+		"a member of tomorrow":          {messages, `{"connectors":[]}`, capability.NotAvailable},
+		"a block of tomorrow":           {messages, inMessage(`{"type":"browse"}`), capability.NotAvailable},
+		"a block without a type":        {messages, inMessage(`{"text":"a"}`), capability.NotAvailable},
+		"a conversation that is kept":   {messages, `{"thread":{"type":"continue","previous_message_id":"m"}}`, capability.Forbidden},
+		"other models, with members":    {messages, `{"fallbacks":[{"model":"m","tools":[]}]}`, capability.Forbidden},
+		"a listing of a foreign server": {messages, inMessage(`{"type":"mcp_tool_listing","tools":[]}`), capability.Forbidden},
+		"a picture from elsewhere":      {messages, inMessage(`{"type":"image","source":{"type":"url","url":"https://evil.example/?q=secret"}}`), capability.ScopeViolation},
+		"a picture from beneath":        {messages, inMessage(`{"type":"image","source":{"type":"url","url":"https://gist.github.com/"}}`), capability.ScopeViolation},
+		"a document within a result":    {messages, inMessage(`{"type":"tool_result","content":[{"type":"document","source":{"type":"url","url":"https://evil.example"}}]}`), capability.ScopeViolation},
+		"a document within a fetch":     {messages, inMessage(`{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","content":{"type":"document","source":{"type":"url","url":"https://evil.example"}}}}`), capability.ScopeViolation},
+		"a picture within a document":   {messages, inMessage(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"url","url":"https://evil.example"}}]}}`), capability.ScopeViolation},
+		"a picture in the system":       {messages, `{"system":[{"type":"image","source":{"type":"url","url":"https://evil.example"}}]}`, capability.ScopeViolation},
+		"a stored file":                 {messages, inMessage(`{"type":"document","source":{"type":"file","file_id":"f"}}`), capability.CapabilityAbsent},
+		"an upload":                     {messages, inMessage(`{"type":"container_upload","file_id":"f"}`), capability.CapabilityAbsent},
+		"a turn that is paused":         {messages, `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["x.example"]}],"messages":[{"role":"assistant","content":[{"type":"server_tool_use","name":"web_search"}]}]}`, capability.ScopeViolation},
+		"tools among settings":          {messages, `{"context_management":{"edits":[{"type":"x","tools":[]}]}}`, capability.Forbidden},
+		"a stored prompt":               {responses, `{"prompt":{"id":"p"}}`, capability.Forbidden},
+		"a stored response":             {responses, `{"previous_response_id":"r"}`, capability.Forbidden},
+		"a stored conversation":         {responses, `{"conversation":"c"}`, capability.Forbidden},
+		"an item that is stored":        {responses, `{"input":[{"type":"item_reference","id":"i"}]}`, capability.Forbidden},
+		"an answer for later":           {responses, `{"background":true}`, capability.Forbidden},
+		"several agents":                {responses, `{"multi_agent":{}}`, capability.Forbidden},
+		"the consent to a foreign tool": {responses, `{"input":[{"type":"mcp_approval_response","approve":true}]}`, capability.ScopeViolation},
+		"a model that searches":         {chats, `{"model":"gpt-4o-search-preview-2025-03-11","messages":[]}`, capability.CapabilityAbsent},
+		"a model that researches":       {responses, `{"model":"o3-deep-research"}`, capability.CapabilityAbsent},
+		"a suffix that searches":        {router, `{"model":"x/y:online","messages":[]}`, capability.CapabilityAbsent},
+		"a second model that searches":  {router, `{"model":"x/y","models":["perplexity/sonar"],"messages":[]}`, capability.CapabilityAbsent},
+		"a preset":                      {router, `{"model":"@preset/x","messages":[]}`, capability.Forbidden},
+		"input from elsewhere":          {responses, inPart(`{"type":"input_image","image_url":"https://evil.example"}`), capability.ScopeViolation},
+		"a file from elsewhere":         {responses, inPart(`{"type":"input_file","file_url":"https://evil.example"}`), capability.ScopeViolation},
+		"a stored picture":              {responses, inPart(`{"type":"input_image","file_id":"f"}`), capability.CapabilityAbsent},
+		"the output of a function":      {responses, `{"input":[{"type":"function_call_output","output":[{"type":"input_image","image_url":"https://evil.example"}]}]}`, capability.ScopeViolation},
+		"the mask of a picture":         {responses, `{"tools":[{"type":"image_generation","input_image_mask":{"image_url":"https://evil.example"}}]}`, capability.ScopeViolation},
+		"chat from elsewhere":           {chats, inChat(`{"type":"image_url","image_url":{"url":"https://evil.example"}}`), capability.ScopeViolation},
+		"chat from elsewhere, in short": {mistral, inChat(`{"type":"image_url","image_url":"https://evil.example"}`), capability.ScopeViolation},
+		"a file that is an address":     {router, inChat(`{"type":"file","file":{"filename":"a","file_data":"https://evil.example"}}`), capability.ScopeViolation},
+		"no scheme that is known":       {chats, inChat(`{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}`), capability.ScopeViolation},
+		"a video from elsewhere":        {generate, inGemini(`{"fileData":{"fileUri":"https://evil.example"}}`), capability.ScopeViolation},
+		"the other spelling":            {generate, inGemini(`{"file_data":{"file_uri":"gs://bucket/x"}}`), capability.ScopeViolation},
+		"a file within a function":      {generate, inGemini(`{"functionResponse":{"name":"f","parts":[{"fileData":{"fileUri":"https://evil.example"}}]}}`), capability.ScopeViolation},
+		"a file of Google's store":      {generate, inGemini(`{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/x"}}`), capability.CapabilityAbsent},
+		"a cache":                       {generate, `{"contents":[],"cachedContent":"cachedContents/x"}`, capability.Forbidden},
+		"a cache, the other spelling":   {generate, `{"contents":[],"cached_content":"cachedContents/x"}`, capability.Forbidden},
+		"a member of Google's tomorrow": {generate, `{"contents":[],"agentConfig":{}}`, capability.NotAvailable},
+		"more within more":              {"gemini /v1beta/models/m:countTokens", `{"generateContentRequest":{"generateContentRequest":{}}}`, capability.NotAvailable},
+		"what always searches":          {sonar, `{"model":"sonar","messages":[],"search_domain_filter":["x.example"]}`, capability.ScopeViolation},
+		"code behind a search":          {sonar, `{"model":"sonar","messages":[],"web_search_options":{"search_type":"pro"}}`, capability.NotAvailable},
+		"texts that are no texts":       {"openai /v1/embeddings", `{"input":[{"type":"image_url","image_url":"https://evil.example"}]}`, capability.Forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := holding(t, hosts("github.com"))
+			if strings.Contains(name, "mask") {
+				p = holding(t, hosts("github.com"), "provider.image_generation")
+			}
+			out, _, refused := rewrite(t, test.where, test.body, p)
+			if refused == nil || refused.Code != test.code || out != "" {
+				t.Errorf("%v, want %s; sent %s", refused, test.code, out)
+			}
+			if refused != nil && refused.Status != 400 && refused.Status != 403 {
+				t.Errorf("status %d", refused.Status)
+			}
+		})
+	}
+}
+
+// TestPass: the operator can vouch for what is not known, and for nothing else.
+func TestPass(t *testing.T) {
+	p := holding(t)
+	p.Pass = []string{"novelty", "thread", "tools"}
+	for body, want := range map[string]capability.Code{
+		`{"novelty":{"level":1}}`: "",
+		`{"messages":[{"role":"user","content":[{"type":"novelty","text":"a"}]}]}`: "",
+		`{"novelty":{"tools":[]}}`:                    capability.Forbidden,
+		`{"novelty":{"type":"web_search_20250305"}}`:  capability.Forbidden,
+		`{"novelty":{"from":"https://evil.example"}}`: capability.Forbidden,
+		`{"thread":{"type":"create"}}`:                capability.Forbidden,
+		`{"other":1}`:                                 capability.NotAvailable,
+	} {
+		out, _, refused := rewrite(t, messages, body, p)
+		if want == "" && (refused != nil || out != body) || want != "" && (refused == nil || refused.Code != want) {
+			t.Errorf("%s: %v, want %q", body, refused, want)
+		}
+	}
+	if out, _, _ := rewrite(t, messages, `{"tools":[{"type":"web_search_20250305"}]}`, p); out != `{}` {
+		t.Errorf("a tool passes: %s", out)
+	}
+}
+
+// TestRelayed: functions that another gateway would make tools of do not reach it.
+func TestRelayed(t *testing.T) {
+	p := holding(t)
+	body := `{"tools":[{"type":"function","function":{"name":"google_search"}},{"type":"function","function":{"name":"f"}}]}`
+	if out, _, _ := rewrite(t, chats, body, p); out != body {
+		t.Errorf("sent %s", out)
+	}
+	p.Relayed = true
+	if out, _, _ := rewrite(t, chats, body, p); out != `{"tools":[{"type":"function","function":{"name":"f"}}]}` {
+		t.Errorf("sent %s", out)
+	}
+	if _, _, refused := rewrite(t, generate, `{"contents":[],"tools":[{"functionDeclarations":[{"name":"googleSearch"}]}]}`, p); refused == nil {
+		t.Error("a function with the name of a tool went up")
+	}
+}
+
+// TestConnectors: a provider connects to what the operator lists, for the tools
+// that the agent may invoke, without the agent's credentials.
+func TestConnectors(t *testing.T) {
+	listed := func(p *provider.Policy) {
+		p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "search", "write"}}}
+	}
+	grants := []string{"tool.invoke{tools=[hub.read,hub.search,other.write]}"}
+	for name, test := range map[string]rewriting{
+		"Anthropic": {
+			where: messages, grants: grants, change: listed,
+			body: `{"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a","authorization_token":"t"},{"type":"url","url":"https://mcp.hub.example/x","name":"b"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"search":{"enabled":false}}},{"type":"mcp_toolset","mcp_server_name":"b"}]}`,
+			sent: `{"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a","tool_configuration":{"allowed_tools":["read","search"]}}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}]}`,
+			did:  "narrowed mcp_servers a [read search]; omitted mcp_servers b scope_violation; narrowed mcp_toolset a [read search]; omitted mcp_toolset scope_violation",
+		},
+		"OpenAI": {
+			where: responses, grants: grants, change: listed,
+			body: `{"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","authorization":"t","headers":{"X":"y"},"require_approval":"never"}]}`,
+			sent: `{"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","require_approval":"always","allowed_tools":["read","search"]}]}`,
+			did:  "narrowed mcp hub [read search]",
+		},
+		"fewer than that": {
+			where: responses, grants: grants, change: listed,
+			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search","write"]},"require_approval":"always"}]}`,
+			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["search"],"require_approval":"always"}]}`,
+			did:  "narrowed mcp hub [search]",
+		},
+		"nothing is covered": {
+			where: responses, change: listed, body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp scope_violation",
+		},
+		"arguments are limited, and not seen": {
+			where: responses, grants: []string{"tool.invoke{tools=[hub.read],args={owner=[acme]}}"}, change: listed,
+			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp scope_violation",
+		},
+		"Google takes no list of tools": {
+			where: generate, grants: grants, change: listed, body: `{"contents":[],"tools":[{"mcpServers":[{"name":"a"}]}]}`, sent: `{"contents":[]}`, did: "omitted mcpServers scope_violation",
+		},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+// TestNoAuthority: the zero Policy lets nothing be done.
+func TestNoAuthority(t *testing.T) {
+	for _, vendor := range provider.Vendors() {
+		for _, tool := range vendor.Translate(provider.Policy{}) {
+			if tool.Entry != nil {
+				t.Errorf("%s: %s is %s", vendor.Name, tool.Name, tool.Entry)
+			}
+		}
+	}
+}
+
+// TestTranslate: what an agent holds, in a vendor's words.
+func TestTranslate(t *testing.T) {
+	p := holding(t, hosts("*.github.com"), "provider.code_execution")
+	for name, want := range map[string]string{
+		"anthropic":  `web_search_20260318={"type":"web_search_20260318","name":"web_search","allowed_domains":["github.com"]} web_fetch_20260318={"type":"web_fetch_20260318","name":"web_fetch","allowed_domains":["github.com"]} code_execution_20260521={"type":"code_execution_20260521","name":"code_execution"} advisor_20260301=`,
+		"gemini":     `googleSearch= urlContext= codeExecution={"codeExecution":{}} googleMaps= fileSearch= computerUse=`,
+		"perplexity": `search={"model":"sonar","search_domain_filter":["github.com"]}`,
+		"mistral":    `web_search= web_search_premium= code_interpreter={"type":"code_interpreter"} image_generation= document_library=`,
+		"xai":        `web_search={"type":"web_search","filters":{"allowed_domains":["github.com"]}} x_search= code_interpreter={"type":"code_interpreter"} file_search=`,
+	} {
+		vendor, _ := provider.Lookup(name)
+		var got []string
+		for _, tool := range vendor.Translate(p) {
+			got = append(got, fmt.Sprintf("%s=%s", tool.Name, tool.Entry))
+			if tool.Entry == nil && (len(tool.Changes) == 0 || tool.Changes[0].Why == "") {
+				t.Errorf("%s: %s is left out for no reason", name, tool.Name)
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package provider
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/wire"
+)
+
+// The limits of watching one response. What is beyond them passes unread, and is
+// counted.
+const (
+	maxEvent    = 4 << 20  // bytes of one event of a stream
+	maxDocument = 16 << 20 // bytes of a response that is no stream
+	maxSeen     = 64       // different observations
+)
+
+// Observation is something that a response shows and the agent's grants do not
+// cover.
+type Observation struct {
+	Tool string          `json:"tool"`
+	Host string          `json:"host,omitempty"`
+	Code capability.Code `json:"code"`
+	Why  string          `json:"why"`
+}
+
+// Watch reads the response of a provider as it passes, and sees what the tools
+// there did. It never holds a response up: what it cannot read it counts. A Watch
+// is for one goroutine.
+type Watch struct {
+	policy Policy
+	reads  bool // some host is held, or the below
+	freely bool // the agent holds a search that takes no list, so that any page may be read
+
+	mode   mode
+	line   []byte // of a stream, as far as it has come
+	data   []byte // of the event, or the document
+	afterR bool   // the last byte ended a line, and a line feed belongs to it
+	full   bool   // the event or document is past its limit
+	doc    wire.Doc
+
+	seen   []Observation
+	unread int
+}
+
+// mode is how a response is written. It shows in its first byte.
+type mode uint8
+
+const (
+	undecided mode = iota
+	stream         // server-sent events
+	document       // one JSON value
+)
+
+// Watch returns a watch on one response to an agent.
+func (v Vendor) Watch(p Policy) *Watch {
+	freely := p.holds(webSearch).Allowed()
+	return &Watch{policy: p, freely: freely, reads: freely || len(p.hosts(get)) > 0}
+}
+
+// Write takes the next bytes of the response, all of them and always.
+func (w *Watch) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		switch w.mode {
+		case undecided:
+			if rest = bytes.TrimLeft(rest, " \t\r\n\ufeff"); len(rest) > 0 {
+				w.mode = stream
+				if rest[0] == '{' || rest[0] == '[' {
+					w.mode = document
+				}
+			}
+		case document:
+			w.keep(&w.data, rest, maxDocument)
+			rest = nil
+		case stream:
+			rest = w.lines(rest)
+		}
+	}
+	return len(b), nil
+}
+
+// keep adds bytes to a buffer that has a limit.
+func (w *Watch) keep(buffer *[]byte, b []byte, most int) {
+	if w.full = w.full || len(*buffer)+len(b) > most; w.full {
+		*buffer = (*buffer)[:0]
+		return
+	}
+	*buffer = append(*buffer, b...)
+}
+
+// lines takes what is left of a line, and returns what follows.
+func (w *Watch) lines(b []byte) []byte {
+	if w.afterR && b[0] == '\n' {
+		w.afterR = false
+		return b[1:]
+	}
+	w.afterR = false
+	end := bytes.IndexAny(b, "\r\n")
+	if end < 0 {
+		w.keep(&w.line, b, maxEvent)
+		return nil
+	}
+	w.keep(&w.line, b[:end], maxEvent)
+	w.afterR = b[end] == '\r'
+	w.endLine()
+	return b[end+1:]
+}
+
+func (w *Watch) endLine() {
+	line := w.line
+	w.line = w.line[:0]
+	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+		if len(w.data) > 0 {
+			w.keep(&w.data, []byte("\n"), maxEvent)
+		}
+		w.keep(&w.data, bytes.TrimPrefix(data, []byte(" ")), maxEvent)
+	} else if len(line) == 0 {
+		w.endEvent()
+	}
+}
+
+func (w *Watch) endEvent() {
+	switch {
+	case w.full:
+		w.unread++
+	case len(w.data) > 0 && telling(w.data):
+		w.read()
+	}
+	w.data, w.full = w.data[:0], false
+}
+
+// telling reports whether an event can be about a tool at all: most are pieces of
+// text, and need not be parsed.
+func telling(data []byte) bool {
+	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding"} {
+		if bytes.Contains(data, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Watch) read() {
+	if bytes.Equal(bytes.TrimSpace(w.data), []byte("[DONE]")) {
+		return
+	}
+	if w.doc.Parse(w.data, wire.Limits{}) != nil {
+		w.unread++
+		return
+	}
+	w.visit(w.doc.Root(), "")
+	w.doc.Reset()
+}
+
+// Close ends the response, and returns what was seen, in order.
+func (w *Watch) Close() []Observation {
+	if w.mode == stream {
+		w.endLine()
+	}
+	w.endEvent()
+	return w.seen
+}
+
+// Unread returns how many events, or documents, could not be read.
+func (w *Watch) Unread() int { return w.unread }
+
+// visit goes through a value. Inside of what a tool did, addresses are judged.
+func (w *Watch) visit(v wire.Value, tool string) {
+	switch v.Kind() {
+	case wire.Array:
+		for element := range v.Elems() {
+			if text, ok := element.Str(); ok && tool != "" && isWeb(text) {
+				w.address(tool, element)
+			}
+			w.visit(element, tool)
+		}
+	case wire.Object:
+		kind, _ := typeOf(v)
+		if kind == "tool_use" || kind == "function_call" {
+			return // the agent's own, decided where it is called
+		}
+		if kind == "server_tool_use" {
+			kind = textOf(v, "name")
+		}
+		tool = w.enter(kind, tool)
+		for key, member := range v.Members() {
+			name, _ := key.Str()
+			w.member(name, member, tool)
+		}
+	}
+}
+
+func (w *Watch) member(name string, v wire.Value, tool string) {
+	switch fold(name) {
+	case "url", "uri", "retrievedurl", "domain":
+		if tool != "" && v.Kind() == wire.String {
+			w.address(tool, v)
+			return
+		}
+	case "groundingmetadata", "searchresults", "citations":
+		tool = w.enter(webSearch, tool)
+	case "urlcontextmetadata":
+		tool = w.enter(webFetch, tool)
+	case "executablecode":
+		tool = w.enter(codeExecution, tool)
+	case "text", "content", "delta", "thinking":
+		if v.Kind() == wire.String {
+			return
+		}
+	}
+	w.visit(v, tool)
+}
+
+// enter judges that a tool was used, and returns what it is called from here on. A
+// type that is no tool changes nothing.
+func (w *Watch) enter(kind, tool string) string {
+	verb := ""
+	switch {
+	case kind == "":
+		return tool
+	case strings.HasPrefix(kind, webSearch), strings.HasPrefix(kind, webFetch), kind == "url_citation":
+		if !w.reads {
+			w.see(Observation{Tool: kind, Code: capability.CapabilityAbsent, Why: "the provider read the web, and no host is held"})
+		}
+		return kind
+	case strings.Contains(kind, codeExecution), kind == "code_interpreter_call", kind == "program":
+		verb = codeExecution
+	case kind == "file_search_call", kind == "image_generation_call", kind == "x_search_call", kind == "advisor":
+		verb = strings.TrimSuffix(kind, "_call")
+	case strings.HasPrefix(kind, "mcp_"):
+		if len(w.policy.Connectors) == 0 {
+			w.see(Observation{Tool: kind, Code: capability.ScopeViolation, Why: "the provider used an MCP server that is not listed"})
+		}
+		return ""
+	default:
+		return tool
+	}
+	if d := w.policy.holds(verb); !d.Allowed() {
+		w.see(Observation{Tool: kind, Code: d.Code, Why: "the provider ran it, and provider." + verb + " is not held"})
+	}
+	return ""
+}
+
+// address judges a page that a tool has read.
+func (w *Watch) address(tool string, v wire.Value) {
+	text, _ := v.Str()
+	read := capability.ParseTarget
+	if isWeb(text) {
+		read = capability.ParseURL
+	}
+	target, err := read(text)
+	const redirects = "vertexaisearch.cloud.google.com" // in place of the page, whose domain stands beside it
+	if err != nil || w.freely || target.Opaque() != "" && !isWeb(text) || strings.HasPrefix(target.String(), redirects) {
+		return
+	}
+	if d := w.policy.require(capability.Net(get, target)); !d.Allowed() {
+		w.see(Observation{Tool: tool, Host: target.String(), Code: d.Code, Why: "the provider read a page outside of net.get"})
+	}
+}
+
+func (w *Watch) see(o Observation) {
+	if len(w.seen) < maxSeen && !slices.Contains(w.seen, o) {
+		w.seen = append(w.seen, o)
+	}
+}

@@ -1,0 +1,143 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/provider"
+)
+
+// TestWatch: what a response shows of the provider's tools is held against what the
+// agent holds.
+func TestWatch(t *testing.T) {
+	event := func(data string) string { return "event: x\ndata: " + data + "\n\n" }
+	found := func(url string) string {
+		return event(`{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"a","content":[{"type":"web_search_result","url":"` + url + `","title":"t"}]}}`)
+	}
+	for name, test := range map[string]struct {
+		vendor string
+		grants []string
+		body   string
+		seen   []string
+	}{
+		"within what is held": {"anthropic", []string{hosts("*.github.com")}, found("https://docs.github.com/a"), nil},
+		"a page outside":      {"anthropic", []string{hosts("github.com")}, found("https://gist.github.com/a"), []string{"web_search_result gist.github.com:443 scope_violation"}},
+		"a search that nobody holds": {
+			"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`),
+			[]string{"web_search  capability_absent"},
+		},
+		"code that nobody holds": {
+			"anthropic",
+			[]string{hosts("*")},
+			event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"bash_code_execution","input":{}}}`),
+			[]string{"bash_code_execution  capability_absent"},
+		},
+		"the agent's own tools": {
+			"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"tool_use","name":"web_search","input":{"url":"https://evil.example"}}}`), nil,
+		},
+		"text is no tool": {
+			"anthropic", nil, event(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"web_search_call https://evil.example tool"}}`), nil,
+		},
+		"a page that OpenAI opened": {
+			"openai",
+			[]string{hosts("*.github.com")},
+			event(`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page","url":"https://evil.example/x"}}}`),
+			[]string{"web_search_call evil.example:443 scope_violation"},
+		},
+		"a query is no page": {
+			"openai",
+			[]string{hosts("*.github.com")},
+			event(`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search","queries":["kubernetes"],"sources":[{"type":"url","url":"https://api.github.com/"}]}}}`), nil,
+		},
+		"a foreign server": {
+			"openai",
+			[]string{hosts("*")},
+			event(`{"type":"response.output_item.done","item":{"type":"mcp_call","name":"x"}}`),
+			[]string{"mcp_call  scope_violation"},
+		},
+		"one document": {
+			"openai",
+			[]string{hosts("*.github.com")},
+			`{"output":[{"type":"message","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation","url":"https://evil.example"}]}]},{"type":"code_interpreter_call"}]}`,
+			[]string{"url_citation evil.example:443 scope_violation", "code_interpreter_call  capability_absent"},
+		},
+		"Gemini": {
+			"gemini",
+			[]string{hosts("*.github.com")},
+			`[{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/x","domain":"evil.example"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://github.com/"}]}}]}]`,
+			[]string{"code_execution  capability_absent", "web_search evil.example scope_violation"},
+		},
+		"Perplexity": {
+			"perplexity",
+			[]string{hosts("*.github.com")},
+			event(`{"choices":[],"citations":["https://github.com/a","https://evil.example/b"]}`) + event("[DONE]"),
+			[]string{"web_search evil.example:443 scope_violation"},
+		},
+		"who may search at all may read anything": {"openai", []string{"provider.web_search"}, event(`{"type":"url_citation","url":"https://evil.example"}`), nil},
+		"every host, and not this machine":        {"anthropic", []string{hosts("*")}, found("http://169.254.169.254/"), []string{"web_search_result 169.254.169.254:80 scope_violation"}},
+		"seen once":                               {"anthropic", []string{hosts("*.a.example")}, found("https://b.example/1") + found("https://b.example/2"), []string{"web_search_result b.example:443 scope_violation"}},
+		"other ends of lines":                     {"anthropic", []string{hosts("*.a.example")}, strings.ReplaceAll(found("https://b.example"), "\n", "\r\n"), []string{"web_search_result b.example:443 scope_violation"}},
+		"an event in several lines": {
+			"anthropic",
+			[]string{hosts("*.a.example")},
+			"data: {\"type\":\"web_search_result\",\r\ndata: \"url\":\"https://b.example\"}\r\n\r\n",
+			[]string{"web_search_result b.example:443 scope_violation"},
+		},
+		"an end without a line": {"anthropic", []string{hosts("*.a.example")}, strings.TrimSpace(found("https://b.example")), []string{"web_search_result b.example:443 scope_violation"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vendor, _ := provider.Lookup(test.vendor)
+			for _, size := range []int{1, 7, len(test.body)} {
+				w := vendor.Watch(holding(t, test.grants...))
+				for rest := test.body; rest != ""; {
+					n := min(size, len(rest))
+					if took, err := w.Write([]byte(rest[:n])); took != n || err != nil {
+						t.Fatalf("took %d of %d: %v", took, n, err)
+					}
+					rest = rest[n:]
+				}
+				var seen []string
+				for _, o := range w.Close() {
+					seen = append(seen, fmt.Sprintf("%s %s %s", o.Tool, o.Host, o.Code))
+				}
+				if diff := cmp.Diff(test.seen, seen); diff != "" {
+					t.Errorf("in pieces of %d:\n%s", size, diff)
+				}
+				if w.Unread() > 0 {
+					t.Errorf("%d events are unread", w.Unread())
+				}
+			}
+		})
+	}
+}
+
+// TestWatchLimits: what is too long or cannot be read is counted, and what follows
+// is read.
+func TestWatchLimits(t *testing.T) {
+	vendor, _ := provider.Lookup("anthropic")
+	w := vendor.Watch(holding(t))
+	long := strings.Repeat("x", 5<<20)
+	_, _ = w.Write([]byte("data: {\"tool\":\"" + long))
+	_, _ = w.Write([]byte(long + "\"}\n\ndata: {\"tool\":1,\"tool\":2}\n\ndata: {\"type\":\"mcp_call\"}\n\n"))
+	if seen := w.Close(); len(seen) != 1 || w.Unread() != 2 {
+		t.Errorf("seen %v, %d unread", seen, w.Unread())
+	}
+	w = vendor.Watch(holding(t))
+	for i := range 200 {
+		_, _ = fmt.Fprintf(w, "data: {\"type\":\"web_search_result\",\"url\":\"https://h%d.example\"}\n\n", i)
+	}
+	if seen := w.Close(); len(seen) != 64 {
+		t.Errorf("%d were seen, want 64", len(seen))
+	}
+	w = vendor.Watch(holding(t))
+	_, _ = w.Write([]byte(`{"type":"mcp_call","a":"`))
+	for range 20 {
+		_, _ = w.Write([]byte(strings.Repeat("x", 1<<20)))
+	}
+	if seen := w.Close(); len(seen) != 0 || w.Unread() != 1 {
+		t.Errorf("seen %v, %d unread", seen, w.Unread())
+	}
+}
