@@ -48,26 +48,34 @@ func TestStrictLaw(t *testing.T) {
 			continue
 		}
 		sent++
-		for _, host := range probes {
-			reached := list == nil || slices.ContainsFunc(list, func(e string) bool {
-				name, _, _ := strings.Cut(e, "/")
-				return host == name || strings.HasSuffix(host, "."+name)
-			})
-			need, _ := capability.ParseTarget(host)
-			if reached && list != nil && !p.Authority.Require(capability.Net("net.get", need)).Allowed() {
-				t.Fatalf("%s: %q held, %s asked, %q sent: %s is reached", vendor, held, member, list, host)
-			}
-			if list == nil && !slices.Contains(held, "*") {
-				t.Fatalf("%s: %q held, %s asked: no list", vendor, held, member)
-			}
-		}
-		if list != nil && len(list) == 0 {
-			t.Fatalf("%s: %q held, %s asked: an empty list", vendor, held, member)
+		if why := tooWide(p, list, probes); why != "" {
+			t.Fatalf("%s: %q held, %s asked, %q sent: %s", vendor, held, member, list, why)
 		}
 	}
 	if sent < 500 {
 		t.Errorf("only %d of the tools were sent: that says nothing", sent)
 	}
+}
+
+// tooWide says what a provider reads by a list that is not held. Nil is no list.
+func tooWide(p provider.Policy, list, probes []string) string {
+	switch {
+	case holdsAll(p):
+		return ""
+	case len(list) == 0:
+		return "there is no list, or an empty one"
+	}
+	for _, host := range probes {
+		target, _ := capability.ParseTarget(host)
+		reached := slices.ContainsFunc(list, func(e string) bool {
+			name, _, _ := strings.Cut(e, "/")
+			return host == name || strings.HasSuffix(host, "."+name)
+		})
+		if reached && !p.Authority.Require(capability.Net("net.get", target)).Allowed() {
+			return host + " is reached"
+		}
+	}
+	return ""
 }
 
 // sentList sends a search to a vendor, and returns the list that it carries when it
@@ -119,9 +127,6 @@ func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (
 		list = sent.Tools[0].Domains
 	default:
 		list = sent.Tools[0].Filters.Domains
-	}
-	if holdsAll(p) {
-		return nil, false // the agent's own list, whatever it says
 	}
 	return list, false
 }
@@ -186,42 +191,45 @@ func FuzzRewrite(f *testing.F) {
 // rewriting: any list called tools, wherever one is read as such.
 func forbidden(body []byte) string {
 	var top struct {
-		Tools   []map[string]any `json:"tools"`
-		Servers []any            `json:"mcp_servers"`
-		Options any              `json:"web_search_options"`
-		Cached  any              `json:"cachedContent"`
-		Input   []any            `json:"input"`
+		Tools   []map[string]any  `json:"tools"`
+		Servers []any             `json:"mcp_servers"`
+		Cached  any               `json:"cachedContent"`
+		Input   []json.RawMessage `json:"input"`
 	}
 	_ = json.Unmarshal(body, &top) // what has another form has no tools
 	if len(top.Servers) > 0 || top.Cached != nil {
 		return "a server or a cache"
 	}
 	for _, item := range top.Input {
-		if object, ok := item.(map[string]any); ok && object["type"] == "additional_tools" {
-			inside, _ := json.Marshal(object)
-			if tool := forbidden(inside); tool != "" {
+		var kind struct{ Type string }
+		if _ = json.Unmarshal(item, &kind); kind.Type == "additional_tools" {
+			if tool := forbidden(item); tool != "" {
 				return tool
 			}
 		}
 	}
 	for _, tool := range top.Tools {
-		kind, _ := tool["type"].(string)
-		for _, bad := range []string{"code_", "mcp", "x_search", "file_search", "image_generation", "web_search_preview", "openrouter:bash"} {
-			if strings.HasPrefix(kind, bad) {
-				return kind
-			}
+		if bad := forbiddenTool(tool); bad != "" {
+			return bad
 		}
-		for name := range tool {
-			if folded := strings.ToLower(strings.ReplaceAll(name, "_", "")); folded == "googlesearch" || folded == "urlcontext" || folded == "codeexecution" {
-				return name
-			}
+	}
+	return ""
+}
+
+func forbiddenTool(tool map[string]any) string {
+	kind, _ := tool["type"].(string)
+	for _, bad := range []string{"code_", "mcp", "x_search", "file_search", "image_generation", "web_search_preview", "openrouter:bash"} {
+		if strings.HasPrefix(kind, bad) {
+			return kind
 		}
-		if strings.HasPrefix(kind, "web_") || kind == "openrouter:web_search" {
-			text, _ := json.Marshal(tool)
-			if !strings.Contains(string(text), `_domains":["`) {
-				return kind + " without a list"
-			}
+	}
+	for name := range tool {
+		if slices.Contains([]string{"googlesearch", "urlcontext", "codeexecution"}, strings.ToLower(strings.ReplaceAll(name, "_", ""))) {
+			return name
 		}
+	}
+	if text, _ := json.Marshal(tool); (strings.HasPrefix(kind, "web_") || kind == "openrouter:web_search") && !strings.Contains(string(text), `_domains":["`) {
+		return kind + " without a list"
 	}
 	return ""
 }
