@@ -144,8 +144,7 @@ func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string
 // reserved reports whether a function has the name of a provider's tool.
 func reserved(name string) bool {
 	switch fold(name) {
-	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse",
-		"enterprisewebsearch", "websearch", "webfetch", "codeinterpreter", "filesearch":
+	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse", "enterprisewebsearch":
 		return true
 	}
 	return false
