@@ -86,7 +86,7 @@ func (c *call) abilities() []byte {
 	some := func(ability string) bool {
 		return slices.ContainsFunc(can, func(m map[string]bool) bool { return m[ability] })
 	}
-	skills := c.policy.Skills != nil || some("skills")
+	skills := c.policy.Skills.HasFolders() || some("skills")
 	var parts []string
 	for _, a := range [...]struct{ name, body string }{
 		{"tools", `{"listChanged":true}`},

@@ -19,12 +19,13 @@ type Library struct {
 	findings []capability.Finding
 	digest   string
 	opts     Options
+	folders  int
 }
 
 // Load reads every skill below the folders. It never fails: what cannot be read is
 // hidden, and a finding says so.
 func Load(o Options, dirs ...string) *Library {
-	l := &Library{byPath: map[string]*Skill{}, opts: o}
+	l := &Library{byPath: map[string]*Skill{}, opts: o, folders: len(dirs)}
 	var found []*Skill
 	for _, dir := range dirs {
 		w := walk{opts: o}

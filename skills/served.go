@@ -23,3 +23,7 @@ func Body(skillMD []byte) (body []byte, ok bool) {
 	_, text, _ = strings.Cut(text[len(raw):], "\n")
 	return []byte(text), true
 }
+
+// HasFolders reports whether there is a folder that skills are looked for in. A nil
+// library has none.
+func (l *Library) HasFolders() bool { return l != nil && l.folders > 0 }
