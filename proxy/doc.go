@@ -20,4 +20,8 @@
 // definitions are looked at. Tasks of the 2025-11-25 revision are not carried.
 // An event stream that breaks is not resumed: what was sent on it meanwhile is
 // lost, except for the fact that lists have changed.
+//
+// A server's skill is what its SKILL.md says: other files of it that ask for tools
+// are not read. A skill that is listed nowhere is not found, and of one that a server
+// makes up as it is read only the SKILL.md is served.
 package proxy
