@@ -39,6 +39,7 @@ func Checks() []Check {
 		{"any_host", capability.Warning, "net verbs on any public host", "name the hosts: hosts: [\"*.example.com\"]", grants(anyHost)},
 		{"whole_disk", capability.Error, "grants on the whole file system", "name the folder: in: ~/project", grants(wholeDisk)},
 		{"everything", capability.Error, "Rye's permission for everything", "name what is needed", grants(everything)},
+		{"provider_scope_wider", capability.Warning, "hosts that a model's provider takes for more than was granted", "write subdomains: strict for the provider, or grant \"*.name\" where that is meant", grants(widerAtProvider)},
 		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
 		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
 		{"unpinned", capability.Warning, "upstreams whose tools may change unseen", "write pins: tofu, or pins: require", upstreams(unpinned)},
@@ -124,6 +125,24 @@ func localName(_ Subject, g *capability.Grant) string {
 		}
 	}
 	return ""
+}
+
+// widerAtProvider finds names that are granted without what is beneath them, where
+// a provider has no way to say so.
+func widerAtProvider(s Subject, g *capability.Grant) string {
+	if len(s.Widening) == 0 || g.Verb() != "net.get" {
+		return ""
+	}
+	var alone []string
+	for _, h := range g.Hosts() {
+		if name, tree := h.Name(); name != "" && !tree && h.Port() == 0 && h.Public() {
+			alone = append(alone, name)
+		}
+	}
+	if len(alone) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: by %s the names beneath are read as well", strings.Join(alone, ", "), strings.Join(s.Widening, ", "))
 }
 
 // unconfined finds programs that the OS does not hold: there is no sandbox yet.

@@ -13,6 +13,7 @@ type Subject struct {
 	Agents    []Agent
 	Upstreams []Upstream
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
+	Widening  []string                  // providers that take a name for itself and everything beneath
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same
 	OS        string                    // runtime.GOOS

@@ -179,3 +179,28 @@ func TestOrder(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
+
+// TestProviderScopeWider: a name that is granted alone, where a provider takes it for
+// more, and only there.
+func TestProviderScopeWider(t *testing.T) {
+	for grants, want := range map[string]string{
+		"net.get{hosts=[github.com,*.example.com,b.example]}": "agents/scout: github.com, b.example: by anthropic, openai the names beneath are read as well",
+		"net.get{hosts=[*.github.com]}":                       "",
+		"net.get{hosts=[github.com:443,8.8.8.8]}":             "",
+		"net.post{hosts=[github.com]}":                        "",
+	} {
+		for _, widening := range [][]string{{"anthropic", "openai"}, nil} {
+			s := subject(t, grants)
+			s.Widening = widening
+			found := ""
+			for _, f := range doctor.Examine(s) {
+				if f.Code == "provider_scope_wider" {
+					found += f.Text
+				}
+			}
+			if widening == nil && found != "" || widening != nil && found != want {
+				t.Errorf("%s, %v: %q, want %q", grants, widening, found, want)
+			}
+		}
+	}
+}

@@ -48,6 +48,11 @@ func (w *world) subject() doctor.Subject {
 			return err == nil
 		},
 	}
+	for i := range w.cfg.Providers {
+		if p := &w.cfg.Providers[i]; !p.Strict {
+			s.Widening = append(s.Widening, p.Name)
+		}
+	}
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
 			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set})
