@@ -184,7 +184,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	var fetching sync.WaitGroup
 	for i := range ups {
 		for k := range listKinds {
-			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(ctx, k) })
+			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(ctx, k, patience) })
 		}
 	}
 	fetching.Wait()

@@ -119,7 +119,7 @@ func (t *tenant) able(ctx context.Context, u *Upstream) map[string]bool {
 		all[name] = able(conn.Info(), name)
 	}
 	if all["skills"] = extends(conn.Info(), skillsExtension); !all["skills"] {
-		found, _, err := l.list(ctx, skillList) // among its resources
+		found, _, err := l.list(ctx, skillList, patience) // among its resources
 		all["skills"] = err != nil || len(found) > 0
 	}
 	return all

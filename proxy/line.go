@@ -250,9 +250,9 @@ func (g *listing) version() uint64 {
 var errPatience = errors.New("the server is being waited for")
 
 // list returns a list of the server, and fetches it when it is not known or has
-// changed. A server is waited for a while, once; after that, and while it does not
-// answer, what it said last is what there is.
-func (l *line) list(ctx context.Context, k listKind) ([]item, uint64, error) {
+// changed. A fetch is waited for as long as is said; after that, and while the server
+// does not answer, what it said last is what there is.
+func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, uint64, error) {
 	g := &l.lists[k]
 	for {
 		g.mu.Lock()
@@ -268,7 +268,7 @@ func (l *line) list(ctx context.Context, k listKind) ([]item, uint64, error) {
 			wanted := g.wanted
 			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
 		}
-		left := time.NewTimer(patience - time.Since(g.since))
+		left := time.NewTimer(wait - time.Since(g.since))
 		g.mu.Unlock()
 		select {
 		case <-busy:
@@ -361,7 +361,7 @@ func (l *line) again(k listKind) {
 		current := t.lines[l.up().Name] == l && !t.closed
 		t.mu.Unlock()
 		if current && l.lists[k].version() == 0 {
-			_, _, _ = l.list(t.server.ctx, k) // what comes of it, it tells itself
+			_, _, _ = l.list(t.server.ctx, k, patience) // what comes of it, it tells itself
 		}
 	})
 }

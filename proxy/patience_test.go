@@ -309,3 +309,31 @@ func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowStart calls at once what a server has that takes ten seconds to start: the
+// first call waits for it, whatever it is looked for by.
+func TestSlowStart(t *testing.T) {
+	for _, prefix := range []string{"up", ""} {
+		for method, what := range map[string]string{
+			"tools/call":  `"name":"NAME","arguments":{}`,
+			"prompts/get": `"name":"NAME"`,
+		} {
+			s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("it") + `]`, "prompts/list": `"prompts":[{"name":"it"}]`}}
+			up := &proxy.Upstream{Name: "up", Prefix: prefix, Open: func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+				time.Sleep(10 * time.Second)
+				return s.open(ctx, p)
+			}}
+			name := "it"
+			if prefix != "" {
+				name = prefix + "__it"
+			}
+			inBubble(t, map[string]string{"scout": everything}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+				session := b.open("scout")
+				b.do("scout", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+strings.Replace(what, "NAME", name, 1)+`}}`, "Mcp-Session-Id", session)
+				if n := len(s.calls()); n != 1 {
+					t.Errorf("%s with prefix %q: %d calls reached the server: %v", method, prefix, n, b.events.of("refusal"))
+				}
+			})
+		}
+	}
+}

@@ -73,16 +73,19 @@ func private(result []byte) []byte {
 func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no prompt has that name"}
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return nil, unknown
-	}
-	p, known := cat.prompts[name]
-	if known && p == nil {
+	var p *prompt
+	var known bool
+	down := c.search(ctx, promptList, func(cat *catalogue) bool {
+		p, known = cat.prompts[name]
+		return known
+	})
+	switch {
+	case known && p == nil:
 		return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several prompts claim the name"}
+	case down != "":
+		return nil, c.silence(down)
 	}
-	return p, unknown
+	return p, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no prompt has that name"}
 }
 
 // readResource answers resources/read.

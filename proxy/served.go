@@ -138,7 +138,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn) ([]*served, er
 		}
 		return all, err
 	case able(conn.Info(), "resources"):
-		items, _, err := l.list(ctx, resourceList)
+		items, _, err := l.list(ctx, resourceList, patience)
 		if err != nil {
 			return nil, err
 		}

@@ -95,17 +95,46 @@ func (c *call) find() (*tool, gate.Verdict) {
 	if t := c.quickly(ctx); t != nil {
 		return t, gate.Verdict{}
 	}
-	cat, err := c.catalogue(ctx)
-	if err == nil {
-		if t, ok := cat.tools[c.exposed]; ok {
-			return t, gate.Verdict{}
-		}
-		if down := cat.missing(c.exposed); down != "" {
-			c.behind = down
-			return nil, gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "upstream " + strconv.Quote(down) + " does not answer, so that its tools are not known"}
-		}
+	var found *tool
+	down := c.search(ctx, toolList, func(cat *catalogue) (ok bool) {
+		found, ok = cat.tools[c.exposed]
+		return ok
+	})
+	switch {
+	case found != nil:
+		return found, gate.Verdict{}
+	case down != "":
+		return nil, c.silence(down)
 	}
 	return nil, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no tool has that name"}
+}
+
+// search looks into the catalogue, and waits for servers that are about to say what
+// they have when it could be one of theirs that is asked for. It returns the name of
+// one that does not say, "" if none is left that could have it.
+func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down string) {
+	for {
+		cat, err := c.catalogue(ctx)
+		if err != nil || has(cat) {
+			return ""
+		}
+		s := cat.missing(k, c.exposed)
+		if s == nil {
+			return ""
+		}
+		if _, version, err := s.line.list(ctx, k, listTime); err != nil || version == 0 {
+			return s.up.Name
+		}
+	}
+}
+
+// silence is the verdict on what a server may have that does not answer.
+func (c *call) silence(server string) gate.Verdict {
+	c.behind = server
+	return gate.Verdict{
+		Decision: capability.Denial(capability.UpstreamFailed, nil),
+		Why:      "upstream " + strconv.Quote(server) + " does not answer, so that it is not known what it has",
+	}
 }
 
 // quickly looks for a tool at the one server whose it can be by its name, so that a
@@ -132,7 +161,7 @@ func (c *call) quickly(ctx context.Context) *tool {
 	if err != nil {
 		return nil
 	}
-	items, version, err := l.list(ctx, toolList)
+	items, version, err := l.list(ctx, toolList, listTime)
 	if err != nil || version == 0 {
 		return nil
 	}
@@ -180,19 +209,16 @@ func (c *catalogue) current(l *line) bool {
 	return false
 }
 
-// missing names a server whose tools are not known and to which a tool of that
-// name could belong, "" when there is none.
-func (c *catalogue) missing(exposed string) string {
+// missing returns a server of which a list is not known and to which something of
+// that name could belong, nil when there is none.
+func (c *catalogue) missing(k listKind, exposed string) *source {
 	for i := range c.sources {
 		s := &c.sources[i]
-		if s.versions[toolList] != 0 {
-			continue
-		}
-		if s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator) {
-			return s.up.Name
+		if s.versions[k] == 0 && (s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator)) {
+			return s
 		}
 	}
-	return ""
+	return nil
 }
 
 // timeLimit is how long a call may take. Where a person may be asked in between,
