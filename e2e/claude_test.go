@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,6 +23,7 @@ type model struct {
 	mu      sync.Mutex
 	turn    int
 	offered []string          // the tools of servers that it was offered last
+	hosted  []json.RawMessage // the tools of its own side that it was asked to use, in order
 	results map[string]string // what came back, by the id of the use
 }
 
@@ -46,7 +48,7 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Model    string
 		Stream   bool
-		Tools    []struct{ Name string }
+		Tools    []modelTool
 		Messages []struct{ Content json.RawMessage }
 	}
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || len(asked.Messages) == 0 {
@@ -60,11 +62,14 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 	if len(asked.Tools) > 0 {
 		m.offered = nil
 		for _, tool := range asked.Tools {
-			if strings.HasPrefix(tool.Name, "mcp__") {
-				m.offered = append(m.offered, tool.Name)
+			if strings.HasPrefix(tool.name, "mcp__") {
+				m.offered = append(m.offered, tool.name)
+			}
+			if strings.HasPrefix(tool.kind, "web_search_") {
+				m.hosted = append(m.hosted, tool.raw)
 			}
 		}
-		if m.turn < len(m.script) {
+		if m.turn < len(m.script) && len(asked.Tools) > 1 { // one alone is that of a search
 			use := m.script[m.turn]
 			m.turn++
 			block = fmt.Sprintf(`{"type":"tool_use","id":"use_%d","name":%q,"input":{}}`, m.turn, use.tool)
@@ -89,6 +94,19 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// modelTool is a tool that a model is offered, and the bytes it was offered in.
+type modelTool struct {
+	name, kind string
+	raw        json.RawMessage
+}
+
+func (m *modelTool) UnmarshalJSON(data []byte) error {
+	var tool struct{ Name, Type string }
+	err := json.Unmarshal(data, &tool)
+	m.name, m.kind, m.raw = tool.Name, tool.Type, bytes.Clone(data)
+	return err
+}
+
 // read keeps the results that stand in a message.
 func (m *model) read(content json.RawMessage) {
 	var items []struct {
@@ -109,8 +127,14 @@ func (m *model) read(content json.RawMessage) {
 // claudeCommand makes a command of Claude Code.
 func claudeCommand(t *testing.T, api string, args ...string) (dir string, ended func() outcome) {
 	t.Helper()
+	return claudeWith(t, api, "sk-ant-stub", args...)
+}
+
+// claudeWith is claudeCommand with a key that matters.
+func claudeWith(t *testing.T, api, key string, args ...string) (dir string, ended func() outcome) {
+	t.Helper()
 	cmd := command(t, append([]string{installed(t, claude)}, args...)...)
-	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+api, "ANTHROPIC_API_KEY=sk-ant-stub", "ENABLE_TOOL_SEARCH=false",
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+api, "ANTHROPIC_API_KEY="+key, "ENABLE_TOOL_SEARCH=false",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
 	return cmd.Dir, func() outcome { return run(t, cmd) }
 }
@@ -171,5 +195,38 @@ func TestClaudeCodeList(t *testing.T) {
 		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, name+":") && strings.Contains(l, "Connected") }) {
 			t.Errorf("%s is not connected, ended with %d: %s%s", name, o.code, o.out, o.err)
 		}
+	}
+}
+
+// TestClaudeCodeSearch runs a turn of Claude Code whose model is reached through the
+// gateway. When it searches the web, it asks its provider to, and the domains that
+// the provider is told to keep to are those of the agent.
+func TestClaudeCodeSearch(t *testing.T) {
+	installed(t, claude)
+	m := &model{script: []toolUse{
+		{"WebSearch", `{"query":"capgate"}`},
+		{"WebSearch", `{"query":"capgate","allowed_domains":["docs.github.com","example.com"]}`},
+		{"WebSearch", `{"query":"capgate","allowed_domains":["example.com"]}`},
+	}}
+	g := bureau(t, m.start(t))
+	_, run := claudeWith(t, g.address(t, "ANTHROPIC_BASE_URL"), g.token, "-p", "go", "--allowedTools", "WebSearch", "--output-format", "stream-json", "--verbose")
+	if o := run(); o.code != 0 || !strings.Contains(o.out, `"subtype":"success"`) {
+		t.Fatalf("ended with %d: %s%s", o.code, o.out, o.err)
+	}
+	if m.turn != len(m.script) {
+		t.Errorf("the model had %d turns, want %d", m.turn, len(m.script))
+	}
+	var got []string
+	for _, raw := range m.hosted {
+		var tool struct {
+			Domains []string `json:"allowed_domains"`
+		}
+		if err := json.Unmarshal(raw, &tool); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.Join(tool.Domains, " "))
+	}
+	if want := []string{"github.com", "docs.github.com"}; !slices.Equal(got, want) {
+		t.Errorf("the provider was told to search in %q, want %q", got, want)
 	}
 }

@@ -202,9 +202,9 @@ func (c *consultation) send() {
 		c.failed(http.StatusBadGateway, errors.New(why))
 		return
 	}
-	pause := time.AfterFunc(c.provider.Idle, func() { cancel(errIdle) })
-	defer pause.Stop()
-	c.relay(ctx, resp, pause)
+	v := newVigil(c.provider.Idle, func() { cancel(errIdle) })
+	defer v.end()
+	c.relay(ctx, resp, v)
 }
 
 // request is what goes up: the bytes that were decided on, and the gateway's own key.

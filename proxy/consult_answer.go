@@ -22,20 +22,23 @@ type downstream struct {
 	strain strainer
 	events bool // it is an event stream
 	policy *Policy
-	last   byte // that was written
-	size   int
+
+	control *http.ResponseController
+	given   time.Time // when the agent was last given time to take a piece
+	last    byte      // that was written
+	size    int
 }
 
 const pieceSize = 32 << 10 // bytes of an answer that are passed on at once
 
-// relay passes an answer on. The timer runs only while the provider is waited for.
-func (c *consultation) relay(ctx context.Context, resp *http.Response, pause *time.Timer) {
+// relay passes an answer on.
+func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil) {
 	d := &downstream{
-		consultation: c, watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub}, policy: c.policy,
+		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub}, policy: c.policy,
 		events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
 	d.head(resp)
-	err := d.copy(resp.Body, pause)
+	err := d.copy(resp.Body, v)
 	d.observed()
 	cause := context.Cause(ctx)
 	switch {
@@ -75,13 +78,13 @@ func (d *downstream) head(resp *http.Response) {
 	if list := d.became(); list != "" {
 		h.Set(toolsHeader, list)
 	}
-	give(d.w, 0)
+	d.give(time.Now())
 	d.w.WriteHeader(resp.StatusCode)
 	_ = d.flush() // who is gone shows with the first piece
 }
 
 func (d *downstream) flush() error {
-	err := http.NewResponseController(d.w).Flush()
+	err := d.control.Flush()
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
@@ -101,13 +104,16 @@ var (
 )
 
 // copy passes on each piece before it waits for the next.
-func (d *downstream) copy(body io.Reader, pause *time.Timer) error {
+func (d *downstream) copy(body io.Reader, v *vigil) error {
 	piece := make([]byte, pieceSize)
+	now := time.Now()
 	for {
-		pause.Reset(d.provider.Idle)
+		v.begin(now)
 		n, err := body.Read(piece)
-		pause.Stop()
+		now = time.Now()
+		v.rest()
 		d.size += n
+		d.give(now)
 		if n > 0 {
 			if d.write(d.strain.pass(piece[:n])) != nil {
 				return errGone
@@ -119,7 +125,6 @@ func (d *downstream) copy(body io.Reader, pause *time.Timer) error {
 			if d.write(d.strain.rest()) != nil {
 				return errGone
 			}
-			give(d.w, 0) // the end of the answer is a piece too
 			return nil
 		case err != nil:
 			return errBroken
@@ -139,13 +144,22 @@ func (d *downstream) entitled() bool {
 	return now.holds(d.credential, d.agent, d.server.now())
 }
 
+// give gives the agent time to take a piece, or the end. It is not more exact than
+// it has to be: pieces may come thousands a second.
+func (d *downstream) give(now time.Time) {
+	const exact = time.Second
+	if now.Sub(d.given) >= exact {
+		d.given = now
+		give(d.w, pieceSize)
+	}
+}
+
 // write sends a piece off.
 func (d *downstream) write(piece []byte) error {
 	if len(piece) == 0 {
 		return nil
 	}
 	d.last = piece[len(piece)-1]
-	give(d.w, len(piece))
 	if _, err := d.w.Write(piece); err != nil {
 		return err
 	}
@@ -157,6 +171,7 @@ func (d *downstream) write(piece []byte) error {
 // connection.
 func (d *downstream) breakOff(cause error) {
 	d.outcome(d.size, cause.Error())
+	d.give(time.Now())
 	if !d.events {
 		panic(http.ErrAbortHandler)
 	}

@@ -41,12 +41,15 @@ func TestConsultTools(t *testing.T) {
 		events []string
 	}{
 		{
-			"scout", []string{lookup, `{"type":"web_search_20250305","name":"web_search","max_uses":8,"allowed_domains":["github.com"]}`},
+			"scout",
+			[]string{lookup, `{"type":"web_search_20250305","name":"web_search","max_uses":8,"allowed_domains":["github.com"]}`},
 			"narrowed=web_search_20250305; omitted=code_execution_20250825",
 			[]string{"allow   []", "allow web_search_20250305  [{net.get github.com }]", "deny code_execution_20250825 capability_absent []"},
 		},
 		{
-			"nobody", []string{lookup}, "omitted=web_search_20250305,code_execution_20250825",
+			"nobody",
+			[]string{lookup},
+			"omitted=web_search_20250305,code_execution_20250825",
 			[]string{"allow   []", "deny web_search_20250305 capability_absent []", "deny code_execution_20250825 capability_absent []"},
 		},
 	} {

@@ -439,7 +439,14 @@ func denialOf(t *testing.T, a said) denied {
 // bring makes a front for one agent, and returns its token.
 func bring(b *testing.B, events guardrail.Recorder, record string, ups ...*proxy.Upstream) (*proxy.Server, string) {
 	b.Helper()
-	front, err := proxy.New(b.Context(), proxy.Options{Events: events, Limits: proxy.Limits{Calls: 1 << 30}})
+	return bringWith(b, proxy.Options{Events: events, Limits: proxy.Limits{Calls: 1 << 30}}, record, &proxy.Policy{Upstreams: ups})
+}
+
+// bringWith is bring for a gateway that runs in another way than most. The policy is
+// filled up.
+func bringWith(b *testing.B, o proxy.Options, record string, p *proxy.Policy) (*proxy.Server, string) {
+	b.Helper()
+	front, err := proxy.New(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -456,8 +463,7 @@ func bring(b *testing.B, events guardrail.Recorder, record string, ups ...*proxy
 	if err != nil {
 		b.Fatal(err)
 	}
-	front.Adopt(&proxy.Policy{
-		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: creds, Upstreams: ups, Hash: "bench",
-	})
+	p.Gate, p.Credentials, p.Hash = &gate.Gate{Roster: roster, Fence: capability.NewFence()}, creds, "bench"
+	front.Adopt(p)
 	return front, token
 }
