@@ -66,13 +66,18 @@ func because(notes []string) string {
 	return " (" + strings.Join(notes, "; ") + ")"
 }
 
-// absent is the code for an agent without any host.
+// absent is the code for an agent without any host. A grant that allows nothing as
+// written is none.
 func (r *request) absent() capability.Code {
 	target, _ := capability.ParseTarget("example.com")
-	if d := r.policy.require(capability.Net(get, target)); !d.Allowed() {
+	switch d := r.policy.require(capability.Net(get, target)); {
+	case d.Allowed():
+		return capability.LimitExceeded
+	case d.Code == capability.ScopeViolation && len(d.Held()) == 0:
+		return capability.CapabilityAbsent
+	default:
 		return d.Code
 	}
-	return capability.LimitExceeded
 }
 
 // wantsOf reads the lists of a tool.
