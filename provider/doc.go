@@ -5,16 +5,40 @@
 // fetch, code execution, connectors to MCP servers. A gateway does not see what
 // they do. What it sees is the request that offers them, so that an agent's grants
 // are enforced there: a tool that is not held is left out, one that is held carries
-// the agent's hosts as the list of domains that the provider keeps to.
+// the agent's hosts as the list of domains that the provider keeps to, and one that
+// takes no such list needs a grant of its own, provider.<name>.
 //
 //	vendor, _ := provider.Lookup("anthropic")
 //	place, err := vendor.Endpoint("POST", "/v1/messages", "beta=true")
-//	out, changes, err := vendor.Rewrite(place, body, policy)
+//	out, changes, err := vendor.Rewrite(place, body, policy) // out is what may go up
+//	watch := vendor.Watch(policy)                            // sees what the tools did
 //
-// The package is pure: it sends nothing. [Policy] says what an agent holds, by an
-// [Authority] that asks its whole chain.
+// [Policy] says what an agent holds, by an [Authority] that asks its whole chain.
+// [Vendor.Translate] is the same for who writes requests: each tool of a vendor as
+// the agent may ask for it. The package is pure: it sends nothing.
+//
+// A body is read by tables in which every member, block and type has a rule; what
+// has none is refused, unless the operator vouches for it by name. Only the bytes
+// that change are replaced, and a request that nothing is wrong with goes up as it
+// came.
 //
 // # Limitations
 //
 // The text of a search goes to the search engine, whatever the list of domains is.
+// Where a redirect leads that a provider follows is not known. No provider's list
+// has a way to say one name without those beneath it: unless the policy is strict,
+// such a name goes up and a [Wider] change says so.
+//
+// A request that refers to what the provider keeps (earlier responses, prompts,
+// caches, batches) is refused, as that cannot be judged. So is content of types that
+// are newer than this package.
+//
+// That OpenRouter's engines keep to their lists is their word, as is every other
+// provider's. The names beneath one that a container may reach are not documented
+// by OpenAI; they are taken to be included.
+//
+// A [Watch] sees what a response shows, after the model has read it. It is a record
+// and no fence.
+//
+// Endpoints that sign requests, as those of Bedrock, and Vertex AI are not served.
 package provider

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,8 +108,12 @@ func (a *app) providersShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			local := w.webTools(ag.ID)
 			if a.ui.json {
-				return a.ui.emit(map[string]any{"agent": ag.ID, "provider": vendor.Name, "tools": tools})
+				return a.ui.emit(map[string]any{"agent": ag.ID, "provider": vendor.Name, "tools": tools, "local": local})
+			}
+			if len(local) > 0 {
+				a.ui.note("what a provider reads comes to the model before anybody has seen it: prefer %s where it can do the same", strings.Join(local, ", "))
 			}
 			return a.printProviderTools(tools)
 		},
@@ -140,6 +145,21 @@ func (w *world) translated(vendor provider.Vendor, agent string) ([]provider.Too
 	}
 	policy.Authority = reach
 	return vendor.Translate(policy), nil
+}
+
+// webTools names the tools behind the gateway that read the web for an agent: what
+// they return passes the gateway.
+func (w *world) webTools(agent string) []string {
+	names := []string{}
+	for _, u := range w.policy.Upstreams {
+		for _, name := range u.Mapping.Names() {
+			if t := u.Tool(name); slices.Contains(t.Mapping.Surface(), "net.get") && w.gate.Visible(agent, t) {
+				names = append(names, t.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // printProviderTools prints what may stand in a request, and below it why the rest
