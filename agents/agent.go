@@ -2,7 +2,6 @@ package agents
 
 import (
 	"fmt"
-	"strings"
 
 	"capgate/capability"
 )
@@ -77,8 +76,7 @@ func (a *Agent) resolveRoot(opts Options) error {
 		return &Invalid{Pos: pos, Text: fmt.Sprintf("sandbox: %v", err)}
 	}
 	clamped, changed := root.Clamp(opts.Config)
-	if changed && strings.HasPrefix(root.Dir+"/", strings.TrimSuffix(opts.Config.Dir, "/")+"/") {
-		// By its name it lies within. To clamp it would be to widen it.
+	if root.Escapes(opts.Config) {
 		return &Invalid{Pos: pos, Text: fmt.Sprintf("sandbox: %s leads out of the configuration's root through a link", root.Dir)}
 	}
 	if a.Root = clamped; changed {

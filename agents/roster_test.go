@@ -106,6 +106,40 @@ func TestLoadLinks(t *testing.T) {
 	}
 }
 
+// mounted is a file system in which ~/w is a link to /data/w, and its folder up one
+// to what is above it.
+type mounted struct{}
+
+func (mounted) Real(path string) (string, error) {
+	switch rest, ok := strings.CutPrefix(path, home+"/w"); {
+	case strings.HasSuffix(path, "/w/up"):
+		return "/data", nil
+	case ok:
+		return "/data/w" + rest, nil
+	}
+	return path, nil
+}
+
+// TestEscapingSandbox: a sandbox: that by either name of the configuration's root
+// lies in it, and leads out, is not clamped to all of it (R-EGG-16).
+func TestEscapingSandbox(t *testing.T) {
+	view := capability.View{Cwd: home, Home: home, FS: mounted{}}
+	config, err := capability.ParseRoot("~/w", "", view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sandbox := range []string{"up", "~/w/up", "/data/w/up"} {
+		dir := lay(t, []string{"scout.md"}, map[string]string{"scout.md": record("sandbox: " + sandbox)})
+		r, err := agents.Load(agents.Options{Config: config, View: view}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ := r.Agent("scout"); a.Err == nil {
+			t.Errorf("sandbox: %s is clamped to %s", sandbox, a.Root.Dir)
+		}
+	}
+}
+
 func TestLoadDepth(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, strings.Repeat("d/", 70)+"a.md", record(""))

@@ -71,6 +71,12 @@ func (r Root) IsZero() bool { return r.Dir == "" }
 // Within reports whether a root lies in another one, links followed.
 func (r Root) Within(outer Root) bool { return beneath(r.Real, outer.Real) }
 
+// Escapes reports whether a root lies in an outer one by its name, and a link leads
+// it out. To clamp such a root would be to widen it.
+func (r Root) Escapes(outer Root) bool {
+	return !outer.IsZero() && !r.Within(outer) && (beneath(r.Dir, outer.Dir) || beneath(r.Dir, outer.Real))
+}
+
 // Clamp narrows a root to an outer one: a root inside stays, anything else
 // becomes the outer one. No outer root clamps nothing.
 func (r Root) Clamp(outer Root) (clamped Root, changed bool) {

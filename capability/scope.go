@@ -181,6 +181,9 @@ func (c *compiler) hoist(g *Grant) *refusal {
 		return refuse(codeValue, "in: %v", err)
 	}
 	if !outer.IsZero() && !root.Within(outer) {
+		if root.Escapes(outer) {
+			return refuse(codeOutside, "in: %s leads out of the sandbox root %s through a link", root.Dir, outer.Dir)
+		}
 		if !outer.Within(root) {
 			return refuse(codeOutside, "in: %s is outside the sandbox root %s", root.Dir, outer.Dir)
 		}

@@ -3,6 +3,8 @@ package capability_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -131,7 +133,7 @@ func TestLinkedRoots(t *testing.T) {
 	}, capability.Options{Config: config, View: view})
 	want := []string{
 		"fs.read{in=/data/kept,paths=[docs]}",
-		"fs.write{in=/data/kept/out} # inert: in: /data/kept/out is outside the sandbox root /here",
+		"fs.write{in=/data/kept/out} # inert: in: /data/kept/out leads out of the sandbox root /here through a link",
 		`fs.delete{in=/data/kept/loop} # inert: in: the directory "/data/kept/loop" cannot be resolved`,
 		"proc.exec{in=/here,cmds=[ls]}",
 	}
@@ -161,6 +163,39 @@ func TestLinkedRoots(t *testing.T) {
 	}
 	if gaps := inner.Covers(compile(t, "proc.exec{in=/w,cmds=[ls]}")); len(gaps) != 1 {
 		t.Error(gaps)
+	}
+}
+
+// TestEscapingRoot: a directory that by its name lies in the sandbox root, and is a
+// link to what holds that root, is not clamped to all of it (R-EGG-16).
+func TestEscapingRoot(t *testing.T) {
+	tree := newFileTree(t)
+	view := tree.view()
+	linked := filepath.Dir(tree.root) + "/linked"
+	for link, to := range map[string]string{tree.root + "/up": "..", linked: "root"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, config := range []string{tree.root, linked} {
+		root, err := capability.ParseRoot(config, "", view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range []string{"up", "link_root", "up/root/up", tree.root + "/up", config + "/link_root"} {
+			for _, spec := range []capability.Spec{
+				spec("fs.read").With("in", in),
+				spec("fs.write").With("in", in).With("paths", "notes", "."),
+				spec("proc.exec").With("in", in).With("cmds", "ls"),
+			} {
+				set, _ := capability.Compile([]capability.Spec{spec}, capability.Options{Config: root, View: view})
+				for g := range set.All() {
+					if g.Inert() == "" {
+						t.Errorf("root %s: %s is in effect", config, g)
+					}
+				}
+			}
+		}
 	}
 }
 
