@@ -73,7 +73,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		p.Pins, p.PinsOf, p.Unmediated = proxy.Off, nil, true // they come with this program, and ask again at every use
 		p.Open = s.openBuiltin(u)
 	case u.Command != nil:
-		p.View = capability.View{Cwd: s.cwd(u), Home: s.view.Home, FS: hostfs.FS{}}
+		p.View = capability.View{Cwd: s.cwd(u), Home: s.home(u), FS: hostfs.FS{}}
 		p.Open = s.openProgram(u)
 	default:
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
@@ -153,6 +153,19 @@ func (s *servers) cwd(u *config.Upstream) string {
 		return s.cfg.Sandbox.Dir
 	}
 	return filepath.Dir(s.cfg.File)
+}
+
+// home is what ~ stands for to a program: the user's, unless its environment says
+// otherwise. What that is must be seen here, or nobody knows it.
+func (s *servers) home(u *config.Upstream) string {
+	home, ok := u.Env["HOME"]
+	switch {
+	case !ok:
+		return s.view.Home
+	case strings.Contains(home, "{{"):
+		return ""
+	}
+	return home
 }
 
 // environment is all that a program gets to see of the gateway's: where programs
