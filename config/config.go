@@ -31,6 +31,10 @@ type Config struct {
 	Limits    Limits
 	Guardrail Guardrail
 	Tests     []Test // in the order written
+
+	// Above is the configuration that this one was made under, whose own files are
+	// as much out of reach; nil for one that stands by itself.
+	Above *Config
 }
 
 // defaultState is where state goes when nothing is said of it.
@@ -79,7 +83,12 @@ func (c *Config) Own(v capability.View) ([]capability.Root, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
 		places = append(places, c.Secrets[name].File)
 	}
-	return roots(places, v)
+	own, err := roots(places, v)
+	if err != nil || c.Above == nil {
+		return own, err
+	}
+	above, err := c.Above.Own(v)
+	return append(own, above...), err
 }
 
 // roots finds out where places are, those that are not written left out.

@@ -160,8 +160,9 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 		return nil, false, usage(fmt.Errorf("--grant is for where there is no configuration, and there is %s", file), "capgate agents grant changes the record of an agent")
 	}
 	var text bytes.Buffer
+	var whole *config.Config
 	if found {
-		err = underConfig(&text, file, view)
+		whole, err = underConfig(&text, file, view)
 	} else {
 		err = a.underGrants(&text, o, dir, view)
 	}
@@ -180,6 +181,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, found, err
 	}
+	cfg.Above = whole
 	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
 	if err != nil {
 		return nil, found, broken(err, "")
@@ -191,11 +193,12 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	return w, found, nil
 }
 
-// underConfig takes over where agents and state are from a configuration.
-func underConfig(text *bytes.Buffer, file string, view capability.View) error {
+// underConfig takes over where agents and state are from a configuration, which it
+// returns.
+func underConfig(text *bytes.Buffer, file string, view capability.View) (*config.Config, error) {
 	cfg, _, err := config.Load(file, view)
 	if err != nil {
-		return broken(err, "")
+		return nil, broken(err, "")
 	}
 	g := cfg.Guardrail
 	onError, targets := "deny", "clear"
@@ -213,7 +216,7 @@ func underConfig(text *bytes.Buffer, file string, view capability.View) error {
 	if !cfg.Sandbox.IsZero() {
 		fmt.Fprintf(text, "sandbox: %s\n", quoted(cfg.Sandbox.Dir))
 	}
-	return nil
+	return cfg, nil
 }
 
 // underGrants writes the record of an agent that only the command line knows.
