@@ -78,6 +78,9 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
+	if err := wider(w, hush()); err != nil {
+		return broken(err, "")
+	}
 	if o.listen == "" {
 		return a.wrapStdio(ctx, w, ag.ID)
 	}
@@ -181,7 +184,9 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, found, err
 	}
-	cfg.Above = whole
+	if cfg.Above = whole; found {
+		cfg.Tests = whole.Tests // those of tools that are not here are denied, which no test forbids
+	}
 	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
 	if err != nil {
 		return nil, found, broken(err, "")
