@@ -27,6 +27,7 @@ type consultation struct {
 	body     []byte      // as it goes up
 	changes  []provider.Change
 	held     provider.Policy
+	least    int    // bytes of the key
 	ref      string // ties the events
 	start    time.Time
 }
@@ -180,6 +181,7 @@ func (c *consultation) send() {
 		c.failed(http.StatusBadGateway, errors.New("the gateway has no usable key for it"))
 		return
 	}
+	c.least = len(key)
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(c.server.ctx, func() { cancel(errEnded) })()

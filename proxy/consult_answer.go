@@ -22,6 +22,7 @@ type downstream struct {
 	strain strainer
 	events bool // it is an event stream
 	policy *Policy
+	unseen []byte // what the watch has not been shown yet
 
 	control *http.ResponseController
 	given   time.Time // when the agent was last given time to take a piece
@@ -34,7 +35,7 @@ const pieceSize = 32 << 10 // bytes of an answer that are passed on at once
 // relay passes an answer on.
 func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil) {
 	d := &downstream{
-		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub}, policy: c.policy,
+		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub, least: c.least}, policy: c.policy,
 		events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
 	d.head(resp)
@@ -118,7 +119,7 @@ func (d *downstream) copy(body io.Reader, v *vigil) error {
 			if d.write(d.strain.pass(piece[:n])) != nil {
 				return errGone
 			}
-			_, _ = d.watch.Write(piece[:n]) // it takes all of them
+			d.look(piece[:n])
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -142,6 +143,18 @@ func (d *downstream) entitled() bool {
 	}
 	d.policy = now
 	return now.holds(d.credential, d.agent, d.server.now())
+}
+
+// unseen is how much of an answer is gathered before it is looked at. Pieces are
+// mostly words, and to look at each by itself costs as much as to pass it on.
+const unseen = 4 << 10
+
+// look has the watch see a piece, sooner or later.
+func (d *downstream) look(piece []byte) {
+	if d.unseen = append(d.unseen, piece...); len(d.unseen) >= unseen {
+		_, _ = d.watch.Write(d.unseen) // it takes all of it
+		d.unseen = d.unseen[:0]
+	}
 }
 
 // give gives the agent time to take a piece, or the end. It is not more exact than
@@ -188,6 +201,7 @@ func (d *downstream) breakOff(cause error) {
 // observed records what tools that ran at the provider reached outside of what the
 // agent holds. It is found out afterwards: the model has seen it.
 func (d *downstream) observed() {
+	_, _ = d.watch.Write(d.unseen) // it takes all of it
 	for _, seen := range d.watch.Close() {
 		e := d.event(guardrail.Notice)
 		e.Code, e.Tool, e.Text = string(seen.Code), plain(seen.Tool), "provider_scope_observed: "+seen.Why

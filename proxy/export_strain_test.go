@@ -1,8 +1,9 @@
 package proxy
 
 // Strain passes pieces through a strainer, and returns what comes out.
-func Strain(scrub func([]byte) []byte, pieces ...[]byte) []byte {
-	s := strainer{scrub: scrub}
+// The key has at least so many bytes.
+func Strain(scrub func([]byte) []byte, least int, pieces ...[]byte) []byte {
+	s := strainer{scrub: scrub, least: least}
 	var out []byte
 	for _, p := range pieces {
 		out = append(out, s.pass(p)...)

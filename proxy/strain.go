@@ -14,6 +14,7 @@ const (
 // that a secret could begin in.
 type strainer struct {
 	scrub func([]byte) []byte
+	least int // bytes of the key, and of no form of it fewer
 	held  []byte
 }
 
@@ -24,18 +25,18 @@ func (s *strainer) pass(piece []byte) []byte {
 	}
 	end := bytes.LastIndexAny(piece, between) + 1
 	if len(s.held) == 0 && end == len(piece) {
-		return s.scrub(piece)
+		return s.clean(piece)
 	}
 	if end > 0 {
 		whole := append(s.held, piece[:end]...)
 		s.held = append([]byte(nil), piece[end:]...)
-		return s.scrub(whole)
+		return s.clean(whole)
 	}
 	s.held = append(s.held, piece...)
 	if len(s.held) <= 2*strained {
 		return nil
 	}
-	clean := s.scrub(s.held)
+	clean := s.clean(s.held)
 	cut := max(0, len(clean)-strained)
 	s.held = append([]byte(nil), clean[cut:]...)
 	return clean[:cut]
@@ -48,7 +49,20 @@ func (s *strainer) rest() []byte {
 	}
 	held := s.held
 	s.held = nil
-	return s.scrub(held)
+	return s.clean(held)
+}
+
+// clean scrubs a text in which the key can stand at all: to look for as many bytes
+// in a row as it has is much the cheaper, and most words are shorter.
+func (s *strainer) clean(text []byte) []byte {
+	for end := s.least; end <= len(text); {
+		last := bytes.LastIndexAny(text[end-s.least:end], between)
+		if last < 0 {
+			return s.scrub(text)
+		}
+		end += last + 1
+	}
+	return text
 }
 
 // isStrained reports whether a strainer finds a key wherever it stands.

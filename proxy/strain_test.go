@@ -37,7 +37,7 @@ func TestStrainPicture(t *testing.T) {
 	for _, at := range []int{0, 1, 16 << 10, 16<<10 - 20, 32 << 10, 32<<10 - 1, 48<<10 + 7, len(long)} {
 		for _, size := range []int{1 << 10, 4096 - 1, 32 << 10, 1 << 20} {
 			in := []byte(long[:at] + vendorKey + long[at:])
-			got := proxy.Strain(scrub, inPieces(in, size)...)
+			got := proxy.Strain(scrub, len(vendorKey), inPieces(in, size)...)
 			if want := long[:at] + "{{secret:k}}" + long[at:]; string(got) != want {
 				t.Errorf("at %d in pieces of %d: %d bytes, want %d", at, size, len(got), len(want))
 			}
@@ -54,7 +54,7 @@ func FuzzStrain(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 40<<10)+vendorKey), uint16(4096))
 	scrub := keyScrubber(f)
 	f.Fuzz(func(t *testing.T, text []byte, size uint16) {
-		out := proxy.Strain(scrub, inPieces(text, int(size)+1)...)
+		out := proxy.Strain(scrub, len(vendorKey), inPieces(text, int(size)+1)...)
 		if bytes.Contains(out, []byte(vendorKey)) {
 			t.Errorf("the key comes out: %q", out)
 		}
