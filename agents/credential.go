@@ -96,7 +96,7 @@ func (c *Credentials) entries() []Credential {
 // Recognise returns the credential that a token belongs to, if it has not
 // expired. An id that is not known takes as long as a wrong secret.
 func (c *Credentials) Recognise(token string, now time.Time) (Credential, bool) {
-	if !isToken(token) {
+	if !IsToken(token) {
 		return Credential{}, false
 	}
 	var found Credential // its hash is nobody's
@@ -122,7 +122,8 @@ func hashSecret(secret string) [sha256.Size]byte {
 	return sha256.Sum256(text[:])
 }
 
-func isToken(text string) bool {
+// IsToken reports whether a text has the form of a token, of whichever gateway.
+func IsToken(text string) bool {
 	if len(text) != tokenSize || text[:len(tokenPrefix)] != tokenPrefix || text[secretAt-1] != '_' {
 		return false
 	}

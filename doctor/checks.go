@@ -44,6 +44,7 @@ func Checks() []Check {
 		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
 		{"unpinned", capability.Warning, "upstreams whose tools may change unseen", "write pins: tofu, or pins: require", upstreams(unpinned)},
 		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
+		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}

@@ -12,6 +12,7 @@ type Subject struct {
 	Findings  []capability.Finding // what load said
 	Agents    []Agent
 	Upstreams []Upstream
+	Providers []Provider
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
 	Widening  []string                  // providers that take a name for itself and everything beneath
 	Guardrail capability.Pos            // where what is said here stands
@@ -28,6 +29,15 @@ type Upstream struct {
 	Mapped   bool     // a mapping says what its arguments mean
 	Unpinned bool     // its tools may change unseen
 	Tools    []string // single tools that may
+}
+
+// Provider is a model's vendor that agents reach through the gateway.
+type Provider struct {
+	Name   string
+	Pos    capability.Pos
+	Source string   // the variable that its key is read from, "" for none
+	Known  []string // those that clients of the vendor read a key from by themselves
+	Set    []string // those of them that hold one where doctor runs
 }
 
 // Agent is one agent with a sound record.
@@ -95,6 +105,29 @@ func upstreams(judge func(Upstream) string) func(Subject) []capability.Finding {
 		}
 		return found
 	}
+}
+
+// exposedKeys finds keys that the client of an agent finds too. One that has a key
+// of its own does not need the gateway.
+func exposedKeys(s Subject) []capability.Finding {
+	var found []capability.Finding
+	for _, p := range s.Providers {
+		if slices.Contains(p.Known, p.Source) {
+			found = append(found, capability.Finding{
+				Pos:  p.Pos,
+				Text: "the key of " + p.Name + " stands in " + p.Source + ", which a client that is started from the same environment reads too, to ask the provider by itself",
+				Hint: "keep the key in a file, or in a variable of another name",
+			})
+		}
+		for _, name := range p.Set {
+			if name != p.Source {
+				found = append(found, capability.Finding{
+					Pos: p.Pos, Text: name + " is set: a client that is started from here asks " + p.Name + " by itself",
+				})
+			}
+		}
+	}
+	return found
 }
 
 // grants finds grants in effect about which judge has something to say.

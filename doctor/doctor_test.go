@@ -204,3 +204,33 @@ func TestProviderScopeWider(t *testing.T) {
 		}
 	}
 }
+
+// TestExposedKey: a key of a provider that an agent's client would find is a finding,
+// any other is not.
+func TestExposedKey(t *testing.T) {
+	known := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}
+	for _, c := range []struct {
+		source string
+		set    []string
+		want   []string
+	}{
+		{"GATEWAY_KEY", nil, nil},
+		{"", nil, nil},
+		{"ANTHROPIC_API_KEY", nil, []string{"stands in ANTHROPIC_API_KEY"}},
+		{"ANTHROPIC_API_KEY", known[:1], []string{"stands in ANTHROPIC_API_KEY"}},
+		{"GATEWAY_KEY", known[1:], []string{"ANTHROPIC_AUTH_TOKEN is set"}},
+	} {
+		s := subject(t)
+		s.Providers = []doctor.Provider{{Name: "anthropic", Source: c.source, Known: known, Set: c.set}}
+		found := doctor.Examine(s)
+		if len(found) != len(c.want) {
+			t.Errorf("%+v: %v", c, found)
+			continue
+		}
+		for i, want := range c.want {
+			if f := found[i]; f.Code != "exposed_key" || f.Severity != capability.Warning || !strings.Contains(f.Text, want) || f.Hint == "" {
+				t.Errorf("%+v: %v", c, f)
+			}
+		}
+	}
+}

@@ -49,7 +49,9 @@ func (w *world) subject() doctor.Subject {
 		},
 	}
 	for i := range w.cfg.Providers {
-		if p := &w.cfg.Providers[i]; !p.Strict {
+		p := &w.cfg.Providers[i]
+		s.Providers = append(s.Providers, w.providerOf(p))
+		if !p.Strict {
 			s.Widening = append(s.Widening, p.Name)
 		}
 	}

@@ -3,10 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 
+	"capgate/agents"
 	"capgate/config"
+	"capgate/doctor"
 	"capgate/provider"
 	"capgate/proxy"
+	"capgate/secrets"
 )
 
 // providers turns those of the configuration into those of a policy. Keys are read
@@ -36,28 +40,55 @@ func rules(p *config.Provider) provider.Policy {
 	return r
 }
 
-// clientVariable is what the clients of a vendor read its address from, "" where
-// there is no such custom.
-func clientVariable(vendor string) (address, key string) {
+// custom is what the clients of a vendor read from their environment.
+type custom struct {
+	address string   // of the API, "" where there is no such custom
+	keys    []string // the first is the one to set
+}
+
+func customOf(vendor string) custom {
 	switch vendor {
 	case "anthropic":
-		return "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"
+		return custom{"ANTHROPIC_BASE_URL", []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}}
 	case "openai":
-		return "OPENAI_BASE_URL", "OPENAI_API_KEY"
+		return custom{"OPENAI_BASE_URL", []string{"OPENAI_API_KEY", "CODEX_API_KEY"}}
 	case "gemini":
-		return "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"
+		return custom{"GOOGLE_GEMINI_BASE_URL", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}}
+	case "mistral":
+		return custom{"", []string{"MISTRAL_API_KEY"}}
+	case "openrouter":
+		return custom{"", []string{"OPENROUTER_API_KEY"}}
+	case "perplexity":
+		return custom{"", []string{"PERPLEXITY_API_KEY"}}
+	case "xai":
+		return custom{"", []string{"XAI_API_KEY"}}
 	}
-	return "", ""
+	return custom{}
 }
 
 // introduce says how agents reach the providers of a gateway at an address.
 func (u *ui) introduce(at string, providers []*proxy.Provider) {
 	for _, p := range providers {
 		base := p.Vendor.BaseURL(at)
-		if address, key := clientVariable(p.Vendor.Name); address != "" {
-			u.note("provider %s: %s=%s, with the agent's token as %s", p.Vendor.Name, address, base, key)
+		if c := customOf(p.Vendor.Name); c.address != "" {
+			u.note("provider %s: %s=%s, with the agent's token as %s", p.Vendor.Name, c.address, base, c.keys[0])
 		} else {
 			u.note("provider %s: %s, with the agent's token for a key", p.Vendor.Name, base)
 		}
 	}
+}
+
+// providerOf is what doctor examines of a provider: where its key comes from, and
+// which others a client that is started here would find.
+func (w *world) providerOf(p *config.Provider) doctor.Provider {
+	d := doctor.Provider{Name: p.Name, Pos: p.Pos, Known: customOf(p.Name).keys}
+	if names, err := secrets.Handles(p.Key); err == nil && len(names) == 1 {
+		d.Source = w.cfg.Secrets[names[0]].Env
+	}
+	for _, name := range d.Known {
+		if value := os.Getenv(name); value != "" && !agents.IsToken(value) {
+			d.Set = append(d.Set, name)
+		}
+	}
+	return d
 }
