@@ -24,6 +24,7 @@ type catalogue struct {
 	templates []*resource
 	skills    []*skill            // that the agent sees
 	bundled   map[string]*bundled // their files, by URI
+	unseen    map[string]string   // why others are hidden, by the URI of a file
 	pages     [listKinds][]page
 	shown     fingerprint // of the pages
 }

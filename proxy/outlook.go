@@ -9,7 +9,13 @@ import "capgate/skills"
 type outlook struct {
 	policy        *Policy
 	agent         string
-	before, after map[sight]bool // by earlier catalogues, and by the one that is made
+	before, after map[sight]view // by earlier catalogues, and by the one that is made
+}
+
+// view is how a tool or a skill is seen.
+type view struct {
+	shown bool
+	why   string // for the operator: what hides a skill
 }
 
 // sight is a tool or a skill by all that the gate's knowledge of it is made of.
@@ -26,7 +32,7 @@ type sight struct {
 func (t *tenant) outlook(p *Policy) *outlook {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := &outlook{policy: p, agent: t.agent, after: map[sight]bool{}}
+	o := &outlook{policy: p, agent: t.agent, after: map[sight]view{}}
 	if t.foreseen != nil && t.foreseen.policy == p {
 		o.before = t.foreseen.after
 	}
@@ -43,23 +49,26 @@ func (t *tenant) remember(o *outlook) {
 
 // tool reports whether some call of a tool could be allowed.
 func (o *outlook) tool(t *tool) bool {
-	return o.sees(sight{up: t.up, name: t.name}, func() bool { return o.policy.Gate.Visible(o.agent, t.gate) })
+	return o.sees(sight{up: t.up, name: t.name}, func() view { return view{shown: o.policy.Gate.Visible(o.agent, t.gate)} }).shown
 }
 
-// skill reports whether a skill is satisfied.
-func (o *outlook) skill(s *skill) bool {
+// skill reports whether a skill is satisfied, and by what not.
+func (o *outlook) skill(s *skill) view {
 	key := sight{from: s.from}
 	if s.from == nil {
 		key.own = s.about
 	}
-	return o.sees(key, func() bool { return o.policy.Gate.Skill(o.agent, s.about).Satisfied })
+	return o.sees(key, func() view {
+		v := o.policy.Gate.Skill(o.agent, s.about)
+		return view{shown: v.Satisfied, why: lacking(v)}
+	})
 }
 
-func (o *outlook) sees(key sight, ask func() bool) bool {
-	visible, known := o.before[key]
+func (o *outlook) sees(key sight, ask func() view) view {
+	seen, known := o.before[key]
 	if !known {
-		visible = ask()
+		seen = ask()
 	}
-	o.after[key] = visible
-	return visible
+	o.after[key] = seen
+	return seen
 }

@@ -91,15 +91,20 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 // readResource answers resources/read.
 func (c *call) readResource() reply {
 	if uri, ok := c.skillURI(); ok {
-		if f, v := c.findFile(uri); f != nil {
-			return c.readFile(f, v)
+		if f, why := c.findFile(uri); f != nil {
+			return c.readFile(f)
+		} else if why != "" {
+			return c.deny(noSkill(why))
 		}
 	}
 	o, v, r := c.resource()
 	if o == nil {
 		return r
 	}
-	return c.permitted(v, o)
+	if r = c.permitted(v, o); r.result != nil && c.smuggles(o.line, r.result) {
+		return c.deny(noSkill("what the server answered holds a file of a skill"))
+	}
+	return r
 }
 
 // resource finds the server of a resource, and decides.

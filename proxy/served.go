@@ -21,9 +21,10 @@ import (
 const (
 	maxSkillFiles  = 512
 	maxSkillBytes  = 16 << 20
-	maxServed      = 1024     // skills
-	maxServedBytes = 32 << 20 // of their SKILL.md, which are kept
-	maxReads       = 8        // of them at the same time
+	maxSkillText   = 1 << 20 // bytes of one SKILL.md
+	maxServed      = 1024    // skills
+	maxServedBytes = 8 << 20 // of their SKILL.md, which are kept
+	maxReads       = 8       // of them at the same time
 )
 
 // skillsExtension is the name of the extension for skills.
@@ -78,7 +79,7 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 	if len(all) > maxServed {
 		return nil, fmt.Errorf("there are more than %d skills", maxServed)
 	}
-	l.keep(all)
+	known := l.keep(all)
 	var (
 		reading sync.WaitGroup
 		slots   = make(chan struct{}, maxReads)
@@ -99,7 +100,7 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 		if bytes += len(s.text); bytes > maxServedBytes {
 			return nil, fmt.Errorf("the %s of all skills are longer than %d bytes", skillFile, maxServedBytes)
 		}
-		if s.flaw != "" {
+		if old := known[s.root]; s.flaw != "" && (old == nil || old.flaw != s.flaw) {
 			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root, "why", s.flaw)
 		}
 		items[i] = item{skill: s}
@@ -107,8 +108,9 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 	return items, errors.Join(errs...)
 }
 
-// keep takes over what is known already of skills whose digest has not changed.
-func (l *line) keep(all []*served) {
+// keep takes over what is known already of skills whose digest has not changed, and
+// returns all that is known.
+func (l *line) keep(all []*served) map[string]*served {
 	g := &l.lists[skillList]
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,6 +126,7 @@ func (l *line) keep(all []*served) {
 			}
 		}
 	}
+	return known
 }
 
 // skillList fetches the list of a server that speaks the extension, and makes one of
@@ -236,8 +239,12 @@ func (s *served) complete() (flaw string) {
 	if total > maxSkillBytes {
 		return fmt.Sprintf("its files are longer than %d bytes", maxSkillBytes)
 	}
-	if _, ok := s.file(s.uri()); !ok {
+	f, ok := s.file(s.uri())
+	switch {
+	case !ok:
 		return "its list of files lacks " + skillFile
+	case f.size > maxSkillText:
+		return fmt.Sprintf("its %s is longer than %d bytes", skillFile, maxSkillText)
 	}
 	slices.SortFunc(s.files, func(a, b servedFile) int { return strings.Compare(a.uri, b.uri) })
 	return ""
@@ -275,6 +282,10 @@ func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) err
 	f, listed := s.file(s.uri())
 	if listed && f.check(data) != nil {
 		s.flaw = skillFile + " has not the digest that is listed"
+		return nil
+	}
+	if len(data) > maxSkillText {
+		s.flaw = fmt.Sprintf("its %s is longer than %d bytes", skillFile, maxSkillText)
 		return nil
 	}
 	s.text = data

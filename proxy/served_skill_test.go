@@ -252,6 +252,42 @@ func TestHiddenServedSkills(t *testing.T) {
 	if calls := s.calls(); len(calls) != before {
 		t.Errorf("the server was asked %v", calls[before:])
 	}
+	for _, uri := range []string{"repo://acme/x/skills/hid/a.md", "skill://team/secret/SKILL.md"} {
+		s.tamper("repo://acme/x/README", `{"contents":[{"uri":"repo://acme/x/README","text":"readme"},{"uri":"`+uri+`","text":"`+hiddenText+`"}]}`)
+		if a := c.request("resources/read", uriParams("repo://acme/x/README")); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+			t.Errorf("in another resource: %s", a.Raw)
+		}
+	}
+	if last := w.events.of("decision"); last[len(last)-1].Decision != "deny" {
+		t.Errorf("recorded is %+v", last[len(last)-1])
+	}
+}
+
+// TestOperatorIsToldWhy: the event of a refusal says what is missing, and the agent
+// is not told.
+func TestOperatorIsToldWhy(t *testing.T) {
+	s := newSkillServer(true, servedFiles())
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	w.bundles(ownSkills())
+	c := w.client("scout")
+	c.initialize("{}")
+	for uri, want := range map[string]string{
+		"skill://secret/SKILL.md":            "net.get{hosts=[example.com]}",
+		"skill://secret/more/a.md":           "net.get{hosts=[example.com]}",
+		"skill://files/team/secret/SKILL.md": "net.get{hosts=[example.com]}",
+		"skill://files/outer/SKILL.md":       "a skill inside it is hidden",
+		"skill://broken/SKILL.md":            "stands twice",
+		"skill://nosuch/SKILL.md":            "no server is known to have the resource",
+	} {
+		a := c.request("resources/read", uriParams(uri))
+		last := w.events.of("decision")
+		if e := last[len(last)-1]; e.Decision != "deny" || !strings.Contains(e.Link, want) {
+			t.Errorf("%s: recorded is %+v", uri, e)
+		}
+		if strings.Contains(a.Raw, "net.get") || strings.Contains(a.Raw, "inside") {
+			t.Errorf("%s: the agent is told %s", uri, a.Raw)
+		}
+	}
 }
 
 // TestServedSkillsWithFlaws: an entry that is not as it must be hides its skill, and

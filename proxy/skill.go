@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -17,17 +16,16 @@ type skill struct {
 	about *skills.Skill
 	line  *line   // the connection to the server, nil for one of the gateway's own
 	from  *served // what the server lists
-	place string  // where its folder is among those of the same owner
 	root  string  // the URI of its folder, as agents see it
 	files []*bundled
-	lost  bool // it shares its place with a skill of somebody else
+
+	hidden string // why the agent does not see it, "" if it does
 }
 
 // bundled is one file of a skill.
 type bundled struct {
 	skill  *skill
 	name   string // within the folder, or the server's URI
-	place  string // where it is among the files of the same owner
 	uri    string // as agents see it
 	digest string
 	size   int64
@@ -47,10 +45,10 @@ func (s *skill) madeUp() bool { return s.from != nil && s.from.files == nil }
 
 // ownSkill is a skill of the gateway's own folders.
 func ownSkill(about *skills.Skill) *skill {
-	s := &skill{about: about, place: about.Path, root: pathURI(about.Path)}
+	s := &skill{about: about, root: pathURI(about.Path)}
 	for _, f := range about.Files {
 		uri := pathURI(about.Path + "/" + f.Path)
-		s.files = append(s.files, &bundled{skill: s, name: f.Path, place: about.Path + "/" + f.Path, uri: uri, digest: f.Digest, size: f.Size})
+		s.files = append(s.files, &bundled{skill: s, name: f.Path, uri: uri, digest: f.Digest, size: f.Size})
 	}
 	return s
 }
@@ -58,7 +56,7 @@ func ownSkill(about *skills.Skill) *skill {
 // servedSkill is a skill of a server. What it requires is read out of its SKILL.md,
 // as far as there is one that may be shown.
 func servedSkill(p *Policy, u *Upstream, l *line, from *served) *skill {
-	s := &skill{line: l, from: from, place: from.root, root: exposedURI(u, from.root), about: new(skills.Skill)}
+	s := &skill{line: l, from: from, root: exposedURI(u, from.root), about: new(skills.Skill)}
 	if from.flaw != "" {
 		return s
 	}
@@ -68,7 +66,7 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served) *skill {
 		files = []servedFile{{uri: from.uri(), digest: skills.Digest(from.text), size: int64(len(from.text))}}
 	}
 	for _, f := range files {
-		s.files = append(s.files, &bundled{skill: s, name: f.uri, place: f.uri, uri: exposedURI(u, f.uri), digest: f.digest, size: f.size})
+		s.files = append(s.files, &bundled{skill: s, name: f.uri, uri: exposedURI(u, f.uri), digest: f.digest, size: f.size})
 	}
 	return s
 }
@@ -100,10 +98,12 @@ func (a *assembly) addServed(from *source, items []item) {
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.
 func (s *source) secludes(uri string) bool {
+	if len(s.claims) == 0 {
+		return s.unknown || isSkillURI(uri)
+	}
 	loose := looseURI(uri)
-	return s.unknown || strings.HasPrefix(loose, "skill:") ||
-		slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) }) ||
-		len(s.claims) > 0 && path.Base(loose) == strings.ToLower(skillFile)
+	return s.unknown || strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) ||
+		slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) })
 }
 
 // unless is the connection that a resource is read over, nil when the resource may be
@@ -127,15 +127,18 @@ func (a *assembly) finishSkills(visible *outlook) {
 		a.skilled = append(a.skilled, ownSkill(own))
 	}
 	slices.SortStableFunc(a.skilled, func(x, y *skill) int { return cmp.Compare(x.root, y.root) })
-	a.collide()
-	shown := map[*skill]bool{}
 	for _, s := range a.skilled {
-		shown[s] = !s.lost && s.main() != nil && visible.skill(s) && a.tenant.server.isClean(s.entry())
+		a.judge(s, visible)
 	}
-	a.nest(shown)
-	a.bundled = map[string]*bundled{}
+	a.collide()
+	a.nest()
+	a.bundled, a.unseen = map[string]*bundled{}, map[string]string{}
 	for _, s := range a.skilled {
-		if !shown[s] {
+		if s.hidden != "" {
+			a.unseen[s.root+"/"+skillFile] = s.hidden
+			for _, f := range s.files {
+				a.unseen[f.uri] = s.hidden
+			}
 			continue
 		}
 		a.skills = append(a.skills, s)
@@ -143,6 +146,22 @@ func (a *assembly) finishSkills(visible *outlook) {
 			a.bundled[f.uri] = f
 		}
 		a.addPrompt(s)
+	}
+}
+
+// judge says why the agent does not see a skill by itself, if that is so.
+func (a *assembly) judge(s *skill, visible *outlook) {
+	switch v := visible.skill(s); {
+	case s.from != nil && s.from.flaw != "":
+		s.hidden = s.from.flaw
+	case s.about.Broken != "":
+		s.hidden = s.about.Broken
+	case s.main() == nil:
+		s.hidden = "it has no " + skillFile
+	case !v.shown:
+		s.hidden = v.why
+	case !a.tenant.server.isClean(s.entry()):
+		s.hidden = "what it says of itself holds a secret"
 	}
 }
 
@@ -163,11 +182,12 @@ func (a *assembly) addPrompt(s *skill) {
 // collide finds the skills that agents could not tell apart: of one place, or of one
 // that lies in the place of somebody else's. Nobody has either.
 func (a *assembly) collide() {
+	const several = "several skills claim its place"
 	at := map[string]*skill{}
 	for _, s := range a.skilled {
 		key := looseURI(s.root)
 		if other, taken := at[key]; taken {
-			s.lost, other.lost = true, true
+			s.hidden, other.hidden = several, several
 			continue
 		}
 		at[key] = s
@@ -175,7 +195,7 @@ func (a *assembly) collide() {
 	for key, s := range at {
 		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
 			if above := at[up]; above != nil && above.line != s.line {
-				s.lost, above.lost = true, true
+				s.hidden, above.hidden = several, several
 			}
 		}
 	}
@@ -183,22 +203,26 @@ func (a *assembly) collide() {
 
 // nest hides every skill that has, among its files, the SKILL.md of one which the
 // agent does not see: it would be read there. Those that lie deepest come first.
-func (a *assembly) nest(shown map[*skill]bool) {
+// Those of the gateway's own require what the ones inside them do.
+func (a *assembly) nest() {
 	type place struct {
 		line *line
-		path string
+		uri  string
 	}
 	mains := map[place]*skill{}
+	var deepest []*skill
 	for _, s := range a.skilled {
-		if m := s.main(); m != nil {
-			mains[place{s.line, m.place}] = s
+		if s.line != nil && s.main() != nil {
+			mains[place{s.line, s.main().name}] = s
+			deepest = append(deepest, s)
 		}
 	}
-	deepest := slices.SortedFunc(maps.Keys(shown), func(x, y *skill) int { return cmp.Compare(len(y.place), len(x.place)) })
+	slices.SortStableFunc(deepest, func(x, y *skill) int { return cmp.Compare(len(y.root), len(x.root)) })
 	for _, s := range deepest {
 		for _, f := range s.files {
-			if f != s.main() && strings.EqualFold(path.Base(looseURI(f.place)), skillFile) && !shown[mains[place{s.line, f.place}]] {
-				shown[s] = false
+			inner := mains[place{s.line, f.name}]
+			if f != s.main() && strings.EqualFold(path.Base(looseURI(f.name)), skillFile) && (inner == nil || inner.hidden != "") {
+				s.hidden = "a skill inside it is hidden"
 			}
 		}
 	}

@@ -23,9 +23,9 @@ func (c *call) getSkill() reply {
 	if _, ok := c.skillURI(); !ok {
 		return c.malformed("skills/get names no skill")
 	}
-	f, v := c.findFile(c.exposed)
-	if f == nil || f != f.skill.main() || !v.Satisfied {
-		return c.deny(noSkill(v))
+	f, why := c.findFile(c.exposed)
+	if f == nil || f != f.skill.main() {
+		return c.deny(noSkill(why))
 	}
 	return reply{result: append(c.fresh(append([]byte(`{"skill":`), f.skill.entry()...)), '}')}
 }
@@ -39,34 +39,52 @@ func (c *call) skillURI() (string, bool) {
 }
 
 // noSkill is the denial of a skill that there is not, and of one that the agent does
-// not see: it cannot tell them apart. The operator can.
-func noSkill(v gate.Satisfaction) gate.Verdict {
-	why := "no skill that the agent sees has a file of that URI"
-	for _, m := range v.Missing {
-		why = "the skill requires " + m.Need.String()
+// not see: it cannot tell them apart. The operator is told why.
+func noSkill(why string) gate.Verdict {
+	if why == "" {
+		why = "no skill has a file of that URI"
 	}
 	return gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: why}
 }
 
-// findFile finds a file of a skill that the agent sees, and decides anew whether it
-// may have it. The file is nil when there is none of that URI, exactly as written.
-func (c *call) findFile(uri string) (*bundled, gate.Satisfaction) {
+// lacking says for the operator what an agent lacks for a skill.
+func lacking(v gate.Satisfaction) string {
+	if v.Satisfied {
+		return ""
+	}
+	why := "the skill is hidden from the agent: " + v.Why
+	for i, m := range v.Missing {
+		if i == 0 {
+			why = "the skill requires " + m.Need.String()
+		} else {
+			why += " and " + m.Need.String()
+		}
+	}
+	return why
+}
+
+// findFile finds a file of a skill that the agent sees: by its URI exactly as it is
+// written, and decided anew. If there is none it says why there is not, or nothing
+// when there never was.
+func (c *call) findFile(uri string) (f *bundled, why string) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	cat, err := c.catalogue(ctx)
 	if err != nil {
-		return nil, gate.Satisfaction{}
+		return nil, err.Error()
 	}
-	f := cat.bundled[uri]
-	if f == nil {
-		return nil, gate.Satisfaction{}
+	if f = cat.bundled[uri]; f == nil {
+		return nil, cat.unseen[uri]
 	}
-	return f, c.policy.Gate.Skill(c.agent, f.skill.about)
+	if v := c.policy.Gate.Skill(c.agent, f.skill.about); !v.Satisfied {
+		return nil, lacking(v)
+	}
+	return f, ""
 }
 
 // readFile answers resources/read for a file of a skill.
-func (c *call) readFile(f *bundled, v gate.Satisfaction) reply {
-	got, r, ok := c.open(f, v)
+func (c *call) readFile(f *bundled) reply {
+	got, r, ok := c.open(f)
 	switch {
 	case !ok:
 		return r
@@ -100,13 +118,10 @@ func isText(data []byte) bool {
 
 // open records that a file is read, and reads it: the bytes that were decided on, or
 // none.
-func (c *call) open(f *bundled, v gate.Satisfaction) (opened, reply, bool) {
+func (c *call) open(f *bundled) (opened, reply, bool) {
 	c.target = f.uri
 	if f.skill.line != nil {
 		c.behind = f.skill.line.up().Name
-	}
-	if !v.Satisfied {
-		return opened{}, c.deny(noSkill(v)), false
 	}
 	if r, ok := c.allow(gate.Verdict{}); !ok {
 		return opened{}, r, false
@@ -178,16 +193,43 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 	return opened{data: got.data, result: result}, reply{}, true
 }
 
+// smuggles reports whether the answer to the reading of some other resource holds what
+// may be files of the server's skills: it has an error's answer then.
+func (c *call) smuggles(l *line, result []byte) bool {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	if err != nil {
+		return true
+	}
+	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
+	if i < 0 || len(cat.sources[i].claims) == 0 {
+		return i < 0
+	}
+	var doc wire.Doc
+	if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
+		return true
+	}
+	list, _ := doc.Root().Get("contents")
+	for one := range list.Elems() {
+		said, _ := one.Get("uri")
+		if uri, _ := said.Str(); cat.sources[i].secludes(uri) {
+			return true
+		}
+	}
+	return false
+}
+
 // promptSkill answers prompts/get for a skill: its text without the frontmatter.
 func (c *call) promptSkill(s *skill) reply {
 	if c.args.Len() > 0 {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Why: "a skill takes no arguments"})
 	}
-	f, v := c.findFile(s.main().uri)
+	f, why := c.findFile(s.main().uri)
 	if f == nil {
-		return c.deny(noSkill(v))
+		return c.deny(noSkill(why))
 	}
-	got, r, ok := c.open(f, v)
+	got, r, ok := c.open(f)
 	if !ok {
 		return r
 	}
@@ -218,11 +260,11 @@ func (c *call) readFolder() reply {
 	defer cancel()
 	cat, err := c.catalogue(ctx)
 	if err != nil {
-		return c.deny(noSkill(gate.Satisfaction{}))
+		return c.deny(noSkill(err.Error()))
 	}
 	entries := cat.folder(uri)
 	if entries == nil {
-		return c.deny(noSkill(gate.Satisfaction{}))
+		return c.deny(noSkill(cat.unseen[uri+"/"+skillFile]))
 	}
 	return reply{result: append(c.fresh(append(append([]byte(`{"resources":[`), entries...), ']')), '}')}
 }

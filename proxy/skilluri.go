@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	skillScheme = "skill://"
+	skillPrefix = "skill:" // of whatever may be taken for the URI of a skill
+	skillScheme = skillPrefix + "//"
 	skillFile   = "SKILL.md"
 	maxSkillURI = 2048 // bytes of the URI of one file
 )
@@ -120,7 +121,10 @@ func looseURI(uri string) string {
 
 // isSkillURI reports whether somebody may take a URI for one of the scheme of skills.
 func isSkillURI(uri string) bool {
-	return strings.HasPrefix(looseURI(uri), "skill:")
+	if uri != "" && uri[0] > ' ' && !strings.ContainsRune("sS%", rune(uri[0])) {
+		return false // as most are
+	}
+	return strings.HasPrefix(looseURI(uri), skillPrefix)
 }
 
 // within reports whether a URI is that of a folder, or of something in it.

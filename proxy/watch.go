@@ -70,9 +70,9 @@ func (w *watched) end() {
 // watchable finds what a subscription is to, and decides. Nil is nothing that may be
 // watched.
 func (c *call) watchable(uri string) (*watched, gate.Verdict) {
-	if f, v := c.findFile(uri); f != nil {
-		if !v.Satisfied {
-			return nil, noSkill(v)
+	if f, why := c.findFile(uri); f != nil || why != "" {
+		if f == nil {
+			return nil, noSkill(why)
 		}
 		w := &watched{uri: f.name, digest: f.digest}
 		if c.target = f.uri; f.skill.line != nil {
