@@ -27,8 +27,6 @@ var openRequirements = map[string]string{
 	"R-EGG-03": "there is no call to time yet; that no decision prompts is a matter of types",
 	"R-EGG-25": "agent.grant as a tool comes with run-time authority",
 	"R-EGG-28": "a denial reaches result, event and log once there is a gateway",
-	"R-EGG-34": "skills",
-	"R-EGG-35": "skills",
 	"R-EGG-38": "the OS sandbox and its egress",
 	"R-EGG-39": "a statement of what is not prevented: SECURITY.md",
 	"R-ETH-06": "backends: the OS sandbox and egress",

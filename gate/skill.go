@@ -30,6 +30,7 @@ type Missing struct {
 	Code capability.Code
 	Gaps []capability.Gap // what else the need would allow, where that can be shown
 	Why  string           // for the operator: the link of the chain that ends it
+	Tool string           // the mapped tool that no call of could be allowed
 }
 
 // Skill decides whether an agent may see a skill: whether everything that the skill
@@ -73,7 +74,7 @@ type question struct {
 func (q question) covers(need capability.Spec) (Missing, bool) {
 	verb := capability.Verb(need.Verb)
 	if t := q.mapped(need); t != nil {
-		return Missing{Code: capability.ScopeViolation}, q.gate.Visible(q.agent, t)
+		return Missing{Code: capability.ScopeViolation, Tool: t.Name}, q.gate.Visible(q.agent, t)
 	}
 	switch {
 	case !q.line.Chain.Holds(verb):
@@ -177,7 +178,7 @@ func (q question) all(need capability.Spec, opts capability.Options) (Missing, b
 	}
 	gaps, v := within(q.line, set)
 	if !v.Decision.Allowed() {
-		return Missing{Code: v.Decision.Code, Gaps: gaps, Why: v.Why}, false
+		return Missing{Code: capability.ScopeViolation, Gaps: gaps, Why: v.Why}, false
 	}
 	if !need.Bare && q.fenced(set) {
 		return Missing{Code: capability.ScopeViolation, Why: fenced}, false

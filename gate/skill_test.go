@@ -1,6 +1,8 @@
 package gate_test
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -170,4 +172,161 @@ func TestSkillWithin(t *testing.T) {
 			t.Errorf("%s: %v", host, got.Satisfied)
 		}
 	}
+}
+
+// TestSkillNeverWidens: what an agent may do is the same before and after every skill
+// was asked about (R-EGG-35).
+func TestSkillNeverWidens(t *testing.T) {
+	g, view := newGate(t)
+	asked := []string{
+		"net.get{url=https://api.github.com/}", "net.get{url=https://gitlab.com/}", "fs.read{path=src/a.go}", "fs.read{path=agents/scout.md}",
+		"fs.write{path=src/a.go}", "tool.invoke{tool=files.read}", "tool.invoke{tool=other.tool}", "proc.eval{command=id}",
+	}
+	decide := func() (all []gate.Verdict) {
+		for _, agent := range []string{"scout", "lead", "broken", "nobody"} {
+			for _, text := range asked {
+				need, err := capability.ParseRequirement(text, view)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := g.Require(agent, need)
+				v.Needs = nil // pointers
+				all = append(all, v)
+			}
+		}
+		return all
+	}
+	before := decide()
+	for _, agent := range []string{"scout", "lead", "broken", "nobody"} {
+		for _, s := range []skill{{"net.get{hosts=[gitlab.com]}"}, {"proc.eval"}, {"tool.invoke{tools=[other.tool]}"}, {"fs.read{in=/w/agents}"}, {}} {
+			g.Skill(agent, s)
+		}
+	}
+	for i, v := range decide() {
+		if v.Decision.Effect != before[i].Decision.Effect || v.Decision.Code != before[i].Decision.Code || v.Why != before[i].Why {
+			t.Errorf("%s: %v before, %v after", asked[i%len(asked)], before[i], v)
+		}
+	}
+}
+
+// TestSkillLaw (R-EGG-34): over random grants and needs, a skill is satisfied exactly
+// when each of its needs is, and a need with a scope only when every single thing that
+// the scope allows could be done.
+func TestSkillLaw(t *testing.T) {
+	hosts := []string{"a.com", "b.a.com", "c.b.a.com", "d.com", "*.a.com", "*.b.a.com", "*"}
+	paths := []string{"docs", "src", "src/x", "src/**", "src/*.go", "docs/a.md", "**"}
+	cmds := []string{"git", "jq", "rg"}
+	rng := rand.New(rand.NewPCG(1, 2))
+	pick := func(list []string) string { return list[rng.IntN(len(list))] }
+	spec := func() string {
+		switch rng.IntN(4) {
+		case 0:
+			return "net.get{hosts=[" + strconv.Quote(pick(hosts)) + "]}"
+		case 1:
+			return "fs.read{paths=[" + strconv.Quote(pick(paths)) + "]}"
+		case 2:
+			return "proc.exec{cmds=[" + pick(cmds) + "]}"
+		}
+		return pick([]string{"net.get", "fs.read", "proc.exec", "fs.write"})
+	}
+	const rounds = 300
+	satisfied := 0
+	for range rounds {
+		var grants strings.Builder
+		for range 1 + rng.IntN(3) {
+			if g := spec(); strings.Contains(g, "{") {
+				grants.WriteString("  - '" + g + "'\n")
+			}
+		}
+		g := gateOf(t, map[string]string{"one.md": "---\nclass: agent\nsandbox: /w\ncapabilities:\n  - tool.invoke:x\n" + grants.String() + "---\n"})
+		needs := skill{spec(), spec()}
+		got := g.Skill("one", needs)
+		each := g.Skill("one", needs[:1]).Satisfied && g.Skill("one", needs[1:]).Satisfied
+		if got.Satisfied != each {
+			t.Fatalf("%v for %s: %v together, %v one by one", needs, grants.String(), got.Satisfied, each)
+		}
+		if got.Satisfied {
+			satisfied++
+		}
+		proveSatisfied(t, g, needs, got)
+		if t.Failed() {
+			t.Fatalf("the grants are\n%s", grants.String())
+		}
+	}
+	if satisfied < rounds/20 {
+		t.Errorf("only %d of %d were satisfied, which proves little", satisfied, rounds)
+	}
+}
+
+// proveSatisfied holds an answer against single things that could be done.
+func proveSatisfied(t *testing.T, g *gate.Gate, needs skill, got gate.Satisfaction) {
+	t.Helper()
+	for _, m := range got.Missing {
+		if thing := anyAllowed(t, g, m.Need); m.Need.Bare && thing != "" {
+			t.Errorf("%s is missing, and %s is allowed", m.Need, thing)
+		}
+	}
+	for _, need := range needs {
+		for _, thing := range things(need) {
+			r, err := capability.ParseRequirement(thing, capability.View{Cwd: "/w"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := g.Require("one", r); got.Satisfied && !v.Decision.Allowed() {
+				t.Errorf("%v is satisfied and %s is denied: %v", needs, thing, v.Decision)
+			}
+		}
+	}
+}
+
+// things are single requirements that a need with a scope allows, out of a small world.
+func things(need string) []string {
+	spec, err := capability.ParseSpec(need)
+	if err != nil {
+		panic(err)
+	}
+	if spec.Bare {
+		return nil
+	}
+	set, _ := capability.Compile([]capability.Spec{spec}, capability.Options{Agent: capability.Root{Dir: "/w", Real: "/w"}})
+	var allowed []string
+	for _, text := range world() {
+		r, err := capability.ParseRequirement(text, capability.View{Cwd: "/w"})
+		if err != nil {
+			panic(err)
+		}
+		if set.Decide(r).Allowed() {
+			allowed = append(allowed, text)
+		}
+	}
+	return allowed
+}
+
+// anyAllowed finds a use of a verb that is allowed, "" if there is none.
+func anyAllowed(t *testing.T, g *gate.Gate, need capability.Spec) string {
+	t.Helper()
+	for _, text := range world() {
+		r, err := capability.ParseRequirement(text, capability.View{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(r.Verb()) == need.Verb && g.Require("one", r).Decision.Allowed() {
+			return text
+		}
+	}
+	return ""
+}
+
+// world is a few things that can be asked for.
+func world() (world []string) {
+	for _, host := range []string{"a.com", "b.a.com", "c.b.a.com", "x.c.b.a.com", "d.com", "e.org"} {
+		world = append(world, "net.get{url=https://"+host+"/}")
+	}
+	for _, file := range []string{"docs", "docs/a.md", "docs/b/c", "src", "src/x", "src/x/y.go", "src/z.go", "src/z/z.go", "else"} {
+		world = append(world, "fs.read{path="+file+"}")
+	}
+	for _, argv := range []string{"git,status", "git,log,-1", "jq,.", "rg,x", "ls"} {
+		world = append(world, "proc.exec{argv=["+argv+"]}")
+	}
+	return world
 }

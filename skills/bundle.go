@@ -31,6 +31,7 @@ type File struct {
 	Path   string // below the skill's folder, slash separated
 	Digest string // of its bytes: sha256: and 64 hexadecimal digits
 	Size   int64
+	Exec   bool // it may be run
 }
 
 // ErrChanged is returned for a file that is not what it was when the skill was read.
@@ -133,6 +134,7 @@ func (b *bundle) folder(dir string, depth int) error {
 	case len(entries) >= maxFiles*4:
 		return fmt.Errorf("%s holds too many files", clip(dir))
 	}
+	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
 	for _, e := range entries {
 		if isBookkeeping(e.Name()) {
 			b.books = true
@@ -166,7 +168,12 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 		return err
 	}
 	b.left -= int64(len(data))
-	b.files = append(b.files, File{Path: name, Digest: Digest(data), Size: int64(len(data))})
+	info, err := b.root.Stat(name)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read", clip(name))
+	}
+	const anybody = 0o111
+	b.files = append(b.files, File{Path: name, Digest: Digest(data), Size: int64(len(data)), Exec: info.Mode()&anybody != 0})
 	if name == documentName || name == manifest {
 		b.texts[name] = data
 	}

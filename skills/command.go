@@ -61,7 +61,7 @@ func (d *derivation) run(words []string, open bool) []capability.Spec {
 	}
 	if strings.Contains(words[0], ":") {
 		text := "a colon is part of the name here, and nobody has such a program"
-		d.warn("tool_colon", words[0], text, "write a space where the program ends, and :* only at the end")
+		d.warn("colon", words[0], text, "write a space where the program ends, and :* only at the end")
 	}
 	return []capability.Spec{spec}
 }

@@ -113,7 +113,7 @@ func (d *derivation) needs(tokens []string) []Need {
 
 // unknown is the need of a token that nobody can satisfy.
 func (d *derivation) unknown(token, why string) []Need {
-	d.warn("unknown_tool", token, why, d.hint(token))
+	d.warn("tool", token, why, d.hint(token))
 	if d.opts.IgnoreUnknown {
 		return nil
 	}

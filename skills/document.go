@@ -18,6 +18,11 @@ const (
 	maxNodes = 4096 // of the YAML
 )
 
+// syntaxError says why a text is no YAML at all.
+type syntaxError struct{ text string }
+
+func (e *syntaxError) Error() string { return "the frontmatter is not YAML: " + e.text }
+
 // parseYAML returns the one map that a text holds.
 func parseYAML(text string) (root *yaml.Node, err error) {
 	defer func() {
@@ -32,9 +37,11 @@ func parseYAML(text string) (root *yaml.Node, err error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, errors.New("the frontmatter is empty")
 	} else if err != nil {
-		return nil, fmt.Errorf("the frontmatter is not YAML: %s", clip(strings.TrimPrefix(err.Error(), "yaml: ")))
+		return nil, &syntaxError{clip(strings.TrimPrefix(err.Error(), "yaml: "))}
 	}
-	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+	if err := dec.Decode(&second); err != nil && !errors.Is(err, io.EOF) {
+		return nil, &syntaxError{clip(strings.TrimPrefix(err.Error(), "yaml: "))}
+	} else if err == nil {
 		return nil, errors.New("the frontmatter holds more than one YAML document")
 	}
 	root = doc.Content[0]

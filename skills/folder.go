@@ -76,7 +76,7 @@ func (w *walk) folder(rel string, depth int, outer *Skill) {
 	if err != nil {
 		w.say(capability.Error, "folder", filepath.Join(w.top, rel), "the folder cannot be read: "+err.Error(), "")
 		if outer != nil {
-			outer.fail("folder", "one of its folders cannot be read")
+			outer.fail("one of its folders cannot be read")
 		}
 		return
 	}
@@ -144,7 +144,7 @@ func (w *walk) skill(rel string) *Skill {
 func (w *walk) read(rel string, at place) *Skill {
 	hidden := func(text string) *Skill {
 		s := &Skill{dir: at.dir}
-		s.fail("files", text)
+		s.fail(text)
 		return s
 	}
 	root, err := w.root.OpenRoot(rel)
@@ -176,11 +176,11 @@ func (w *walk) pathOf(rel string, s *Skill) string {
 	if !isName(name) {
 		name = own
 	} else if name != own {
-		s.say(capability.Note, "name_mismatch", fmt.Sprintf("the skill %s lies in a folder of another name", name), "rename the folder")
+		s.say(capability.Note, "name", fmt.Sprintf("the skill %s lies in a folder of another name", name), "rename the folder")
 	}
 	for seg := range strings.SplitSeq(path.Dir(rel), "/") {
 		if seg != "." && !isName(strings.TrimLeft(seg, ".")) {
-			s.fail("path", "a folder above it has a name that cannot stand in a URI")
+			s.fail("a folder above it has a name that cannot stand in a URI")
 		}
 	}
 	if rel == "." {

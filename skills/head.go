@@ -143,10 +143,11 @@ func hasOddBreaks(text string) bool {
 // parseHead reads the YAML between the marks.
 func parseHead(raw string) (*head, error) {
 	root, err := parseYAML(raw)
+	if _, ok := errors.AsType[*syntaxError](err); ok {
+		root, err = rescued(raw, err)
+	}
 	if err != nil {
-		if root, err = rescued(raw, err); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	h := &head{}
 	for key, value := range pairs(root) {
@@ -172,10 +173,10 @@ func rescued(raw string, why error) (*yaml.Node, error) {
 		return nil, why
 	}
 	root, err := parseYAML(strings.Join(lines, ""))
-	if err != nil {
+	if _, ok := errors.AsType[*syntaxError](err); ok {
 		return nil, why
 	}
-	return root, nil
+	return root, err
 }
 
 // quoteValue quotes the value of a line "key: value" at the margin if the line
@@ -187,7 +188,8 @@ func quoteValue(line string) (string, bool) {
 	if !ok || value == "" || !isKey(key) {
 		return "", false
 	}
-	if _, err := parseYAML(body); err == nil {
+	_, err := parseYAML(body)
+	if _, broken := errors.AsType[*syntaxError](err); !broken {
 		return "", false
 	}
 	return key + ": '" + strings.ReplaceAll(value, "'", "''") + "'" + line[len(body):], true

@@ -60,7 +60,7 @@ func (l *Library) enter(found []*Skill) {
 			if other == s {
 				other = rivals[1]
 			}
-			s.fail("duplicate", fmt.Sprintf("%s is also in %s", s.Path, other.at()))
+			s.fail(fmt.Sprintf("%s is also in %s", s.Path, other.at()))
 		}
 		l.skills = append(l.skills, s)
 		l.byPath[s.Path] = s
@@ -139,7 +139,13 @@ func link(all []*Skill) {
 	}
 	for _, s := range all {
 		seen := map[*Skill]bool{s: true}
-		s.Needs = append(own[s][:len(own[s]):len(own[s])], borrowed(s, byName, own, seen)...)
+		more := borrowed(s, byName, own, seen)
+		for _, n := range more {
+			if n.Unknown != "" {
+				s.warn("unsatisfied", fmt.Sprintf("nobody satisfies the skill: %s: %s", clip(n.Token), n.Unknown), "")
+			}
+		}
+		s.Needs = append(own[s][:len(own[s]):len(own[s])], more...)
 	}
 }
 

@@ -19,12 +19,12 @@ func (s *Skill) depend(at place, text []byte, o Options) {
 		return
 	}
 	if len(text) > maxHead {
-		s.fail("manifest", manifest+" is too large")
+		s.fail(manifest + " is too large")
 		return
 	}
 	root, err := parseYAML(string(text))
 	if err != nil {
-		s.fail("manifest", manifest+": "+strings.Replace(err.Error(), "the frontmatter", "it", 1))
+		s.fail(manifest + ": " + strings.Replace(err.Error(), "the frontmatter", "it", 1))
 		return
 	}
 	d := derivation{place: at, opts: o}
@@ -34,7 +34,7 @@ func (s *Skill) depend(at place, text []byte, o Options) {
 		return
 	}
 	if tools.Kind != yaml.SequenceNode {
-		s.fail("manifest", manifest+": dependencies.tools is "+nounOf(tools)+", not a list")
+		s.fail(manifest + ": dependencies.tools is " + nounOf(tools) + ", not a list")
 		return
 	}
 	for _, tool := range tools.Content {

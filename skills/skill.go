@@ -102,8 +102,8 @@ func Parse(path string, skillMD []byte, o Options) *Skill {
 	for _, name := range s.names {
 		s.Needs = append(s.Needs, Need{Token: skillTool + "(" + name + ")", Unknown: "which skill that is cannot be told here"})
 	}
-	if path == "" || path[strings.LastIndexByte(path, '/')+1:] != s.Name {
-		s.fail("name_mismatch", "the path does not end in the name of the skill")
+	if s.Broken == "" && path[strings.LastIndexByte(path, '/')+1:] != s.Name {
+		s.fail("the path does not end in the name of the skill")
 	}
 	return s
 }
@@ -121,7 +121,7 @@ func parse(at place, text []byte, o Options) *Skill {
 	s := &Skill{dir: at.dir}
 	head, err := readHead(text)
 	if err != nil {
-		s.fail("frontmatter", err.Error())
+		s.fail(err.Error())
 		return s
 	}
 	s.identify(head)
@@ -141,11 +141,11 @@ func (s *Skill) identify(h *head) {
 	s.Name, s.Description, s.Frontmatter = h.name, h.description, h.json
 	switch {
 	case !isName(s.Name):
-		s.fail("name", fmt.Sprintf("%q is no name: it takes 1 to %d letters, digits, spaces and - _ .", clip(s.Name), maxName))
+		s.fail(fmt.Sprintf("%q is no name: it takes 1 to %d letters, digits, spaces and - _ .", clip(s.Name), maxName))
 	case strings.TrimSpace(s.Description) == "":
-		s.fail("description", "the skill has no description")
+		s.fail("the skill has no description")
 	case utf8.RuneCountInString(s.Description) > maxDescription:
-		s.warn("description", fmt.Sprintf("the description is over %d characters, which clients cut off", maxDescription), "")
+		s.say(capability.Note, "description", fmt.Sprintf("the description is over %d characters, which clients cut off", maxDescription), "")
 	}
 }
 
@@ -162,11 +162,11 @@ func isName(text string) bool {
 }
 
 // fail hides the skill. The first reason is the one that is told.
-func (s *Skill) fail(code, text string) {
+func (s *Skill) fail(text string) {
 	if s.Broken == "" {
 		s.Broken = text
 	}
-	s.say(capability.Error, code, "the skill is hidden: "+text, "")
+	s.warn("hidden", "the skill is hidden: "+text, "")
 }
 
 func (s *Skill) warn(code, text, hint string) { s.say(capability.Warning, code, text, hint) }

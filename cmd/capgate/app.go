@@ -42,7 +42,7 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 	flags := root.PersistentFlags()
 	config.AddFlags(flags)
 	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value")
-	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
 	return root
 }
 

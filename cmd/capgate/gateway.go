@@ -25,6 +25,9 @@ type gateway struct {
 	events journal
 	server *proxy.Server
 
+	mirrors  bool                   // copies of the skills are kept in step
+	mirrored map[config.Mirror]bool // those that are
+
 	world  *world // the one in force
 	tokens string // the version of the credentials in force
 }
@@ -99,6 +102,7 @@ func (g *gateway) adopt(w *world) error {
 	g.server.Adopt(&p)
 	g.world, g.tokens = w, version
 	g.notice("the policy " + p.Hash + " is in force")
+	g.mirror(&p)
 	return nil
 }
 
@@ -267,6 +271,7 @@ func (g *gateway) narrow(roster *agents.Roster) error {
 	g.server.Adopt(&p)
 	g.tokens = version
 	g.notice("the policy " + p.Hash + " is in force")
+	g.mirror(&p)
 	return nil
 }
 

@@ -78,6 +78,13 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	}
 	lib := skills.Load(cfg.SkillOptions(view), cfg.Skills.Folders...)
 	findings = append(findings, lib.Findings()...)
+	for _, m := range cfg.Skills.Mirrors {
+		if _, ok := roster.Agent(m.Agent); !ok {
+			findings = append(findings, capability.Finding{
+				Code: "skill_mirror", Severity: capability.Warning, Pos: m.Pos, Text: fmt.Sprintf("there is no agent %s, so that its mirror stays empty", m.Agent),
+			})
+		}
+	}
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
 		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...), Wide: cfg.Skills.Wide},

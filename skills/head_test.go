@@ -1,0 +1,244 @@
+package skills_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/skills"
+)
+
+// top begins every SKILL.md of these tests.
+const top = "---\nname: one\ndescription: one skill\n"
+
+// TestFrontmatter: what is broken, or read in different ways by different clients,
+// hides the skill. None of it means that nothing is required (R-EGG-34).
+func TestFrontmatter(t *testing.T) {
+	const tools = "allowed-tools: Read\n"
+	for _, tt := range []struct{ name, text, broken string }{
+		{"plain", top + tools + "---\nbody\n", ""},
+		{"end of file after the mark", top + tools + "---", ""},
+		{"windows", strings.ReplaceAll(top+tools+"---\nbody\n", "\n", "\r\n"), ""},
+		{"blanks after the last mark", top + tools + "--- \t\nbody\n", ""},
+		{"marks in the body", top + tools + "---\nbody\n---\nallowed-tools: Bash\n---\n", ""},
+		{"byte order mark, no tools", "\ufeff" + top + "---\n", ""},
+
+		{"nothing", "", "does not begin"},
+		{"no frontmatter", "# One\n", "does not begin"},
+		{"never closed", top + tools, "does not begin"},
+		{"a line before it", "\n" + top + tools + "---\n", "does not begin"},
+		{"an indented mark", " " + top + tools + "---\n", "does not begin"},
+		{"four dashes", "-" + top + tools + "---\n", "does not begin"},
+		{"empty", "---\n---\n", "is empty"},
+		{"a list", "---\n- name: one\n---\n", "is a list, not a map"},
+
+		{"blanks after the first mark", "--- \nname: one\ndescription: d\n" + tools + "---\n", "do not agree"},
+		{"byte order mark", "\ufeff" + top + tools + "---\n", "do not agree"},
+		{"a mark in a value", "---\nname: one\ndescription: a --- b\n" + tools + "---\n", "do not agree"},
+		{"a mark in a value after the tools", "---\nname: one\n" + tools + "description: a --- b\n---\n", ""},
+		{"a mark in a value, no tools", "---\nname: one\ndescription: a --- b\n---\n", ""},
+		{"an indented mark in a value", top + "note: |\n  x\n  ---\n  y\n" + tools + "---\n", "do not agree"},
+		{"a mark with text behind it", top + "---x: 1\n" + tools + "---\n", "do not agree"},
+		{"tools that only the quick see", "---\nname: one\ndescription: d\nnote: |\n  x\n  ---\n  y\nallowed-tools: Bash\n---\n", "do not agree"},
+		{"hooks that only the quick see", "---\nhooks: {a: b}\nname: one\ndescription: d ---\n---\n", ""},
+		{"hooks that only the slow see", "---\nname: one\ndescription: d ---\nhooks: {a: b}\n---\n", "do not agree"},
+
+		{"twice", top + tools + "allowed-tools: Bash\n---\n", "stands twice"},
+		{"twice further in", top + "metadata: {a: 1, a: 2}\n---\n", "stands twice"},
+		{"an anchor", top + "allowed-tools: &a Read\n---\n", "anchors"},
+		{"an alias", top + "license: &a x\nallowed-tools: *a\n---\n", "anchors"},
+		{"a merge", top + "<<: {allowed-tools: Bash}\n---\n", "not plain text"},
+		{"a tag", top + "allowed-tools: !!str Read\n---\n", "tag"},
+		{"a number as tools", top + "allowed-tools: 5\n---\n", "not text or a list"},
+		{"a map as tools", top + "allowed-tools: {Read: x}\n---\n", "not text or a list"},
+		{"a list in the list", top + "allowed-tools: [[Read]]\n---\n", "not text"},
+		{"a list after a colon", top + "allowed-tools: - Read\n- Write\n- Bash\n---\n", "not YAML"},
+		{"conflict markers", top + "<<<<<<< a\n" + tools + "=======\n>>>>>>> b\n---\n", "not YAML"},
+		{"two documents", top + "...\nname: two\n---\n", "not YAML"},
+		{"a key that is a list", top + "? [a]\n: b\n---\n", "not plain text"},
+		{"deep", top + "a: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "\n---\n", "nests deeper"},
+		{"long", top + "a: " + strings.Repeat("x", 65<<10) + "\n---\n", "over 65536 bytes"},
+		{"many tokens", top + "allowed-tools: " + strings.Repeat("Read ", 300) + "\n---\n", "more than 256"},
+		{"old line breaks", "---\nname: one\ndescription: d\rallowed-tools: Bash\n---\n", "line breaks"},
+		{"line breaks of YAML 1.1", top + "note: a\u2028allowed-tools: Bash\n---\n", "line breaks"},
+		{"no text", top + "---\n\xff\n", "UTF-8"},
+		{"a null", top + "---\n\x00\n", "UTF-8"},
+
+		{"no name", "---\ndescription: d\n---\n", "is no name"},
+		{"a path as name", "---\nname: ../one\ndescription: d\n---\n", "is no name"},
+		{"dots as name", "---\nname: ..\ndescription: d\n---\n", "is no name"},
+		{"another name", "---\nname: two\ndescription: d\n---\n", "does not end in the name"},
+		{"a name in a list", "---\nname: [one]\ndescription: d\n---\n", "name is a list"},
+		{"no description", "---\nname: one\n---\n", "no description"},
+		{"no text as description", "---\nname: one\ndescription:\n---\n", "no description"},
+		{"a blank description", "---\nname: one\ndescription: ' '\n---\n", "no description"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := skills.Parse("one", []byte(tt.text), skills.Options{})
+			if tt.broken == "" && s.Broken != "" || !strings.Contains(s.Broken, tt.broken) {
+				t.Errorf("broken: %q, want %q", s.Broken, tt.broken)
+			}
+			_, ok := s.Requires()
+			if ok != (s.Broken == "") {
+				t.Errorf("Requires says %v of a skill that is broken: %q", ok, s.Broken)
+			}
+			if !ok && len(s.Findings) == 0 {
+				t.Error("nothing is said of it")
+			}
+		})
+	}
+}
+
+// TestDeclaration: the forms of allowed-tools, and slips of the pen that count as it.
+func TestDeclaration(t *testing.T) {
+	for _, tt := range []struct{ yaml, want string }{
+		{"allowed-tools: Read Bash(git:*)", "fs.read; proc.exec{cmds=[git]}"},
+		{"allowed-tools: Read, Bash(git log *), Grep", "fs.read; proc.exec{patterns=[git log **]}; fs.read"},
+		{"allowed-tools: [Read, 'Bash(git:*)']", "fs.read; proc.exec{cmds=[git]}"},
+		{"allowed-tools:\n  - Read\n  - Bash(git:*)", "fs.read; proc.exec{cmds=[git]}"},
+		{"allowed-tools: >-\n  Read\n  Bash", "fs.read; proc.eval"},
+		{"allowed-tools: Read Read Read", "fs.read"},
+		{"allowed-tools: []", ""},
+		{"allowed-tools: ''", ""},
+		{"license: MIT", ""},
+		{"tools: Read, Bash", ""}, // not the key that counts
+		{"Allowed-Tools: Bash", "proc.eval"},
+		{"allowed_tools: Bash", "proc.eval"},
+		{"allowedTools: [Bash]", "proc.eval"},
+		{"allowed-tools: Read\nallowed_tools: Bash", "fs.read; proc.eval"},
+		{"hooks: {PreToolUse: []}", "proc.eval"},
+		{"Hooks: x", "proc.eval"},
+		{"hooks:", ""},
+		{"allowed-tools: Bash(a: b) Read", "proc.exec{patterns=[a: b]}; fs.read"}, // no YAML as it stands
+	} {
+		s := skills.Parse("one", []byte(top+tt.yaml+"\n---\n"), skills.Options{})
+		if got := strings.Join(needs(s), "; "); s.Broken != "" || got != tt.want {
+			t.Errorf("%s: %q %s, want %q", tt.yaml, got, s.Broken, tt.want)
+		}
+	}
+}
+
+// TestInjection: what a client runs by itself needs a shell.
+func TestInjection(t *testing.T) {
+	for body, want := range map[string]bool{
+		"!`date`\n":                            true,
+		"Today is !`date`.\n":                  true,
+		"(!`date`)\n":                          true,
+		"KEY=!`date`\n":                        true,
+		"a\n!`date\n-u`\n":                     true,
+		"```!\ndate\n```\n":                    true,
+		"  ````! \ndate\n````\n":               true,
+		"~~~!\ndate\n~~~\n":                    true,
+		"``` !sh\ndate\n```\n":                 true,
+		"Use `println!` and `vec!` here.\n":    false,
+		"The `!` operator negates, as in `a`.": false,
+		"Wow!\n```sh\ndate\n```\n":             false,
+		"!``\n":                                false,
+		"`!date`":                              false,
+		"":                                     false,
+	} {
+		s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{})
+		if got := len(s.Needs) == 1 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken != "" || got != want {
+			t.Errorf("%q: needs %v, want a shell: %v", body, s.Needs, want)
+		}
+	}
+	hidden := skills.Parse("one", []byte("---\nname: one\ndescription: 'x !`date` y'\n---\n"), skills.Options{})
+	if got := needs(hidden); len(got) != 1 {
+		t.Errorf("a command in the frontmatter needs %v", got)
+	}
+}
+
+// TestOptions: what is made of skills that say little.
+func TestOptions(t *testing.T) {
+	undeclared, unknown := []byte(top+"---\n"), []byte(top+"allowed-tools: Frobnicate Read\n---\n")
+	for _, tt := range []struct {
+		name string
+		text []byte
+		opts skills.Options
+		ok   bool
+		want string
+	}{
+		{"shown", undeclared, skills.Options{}, true, ""},
+		{"hidden", undeclared, skills.Options{HideUndeclared: true}, false, "? the skill does not say which tools it uses"},
+		{"declared", []byte(top + "allowed-tools: []\n---\n"), skills.Options{HideUndeclared: true}, true, ""},
+		{"unknown", unknown, skills.Options{}, false, "? no such tool is known; fs.read"},
+		{"ignored", unknown, skills.Options{IgnoreUnknown: true}, true, "fs.read"},
+	} {
+		s := skills.Parse("one", tt.text, tt.opts)
+		if _, ok := s.Requires(); ok != tt.ok || strings.Join(needs(s), "; ") != tt.want {
+			t.Errorf("%s: %v %v", tt.name, ok, needs(s))
+		}
+	}
+}
+
+// TestFrontmatterJSON: values stand in the JSON as they were written.
+func TestFrontmatterJSON(t *testing.T) {
+	s := skills.Parse("one", []byte(top+"b: [1, 1.5, true, null, 0x10, 1.0.0, 2026-01-02, <a&b>]\na: {z: x, y: \"1\"}\ne: {}\nf: []\n---\n"), skills.Options{})
+	want := `{"name":"one","description":"one skill","b":[1,1.5,true,null,16,"1.0.0","2026-01-02","<a&b>"],"a":{"z":"x","y":"1"},"e":{},"f":[]}`
+	if string(s.Frontmatter) != want {
+		t.Errorf("%s\nwant %s", s.Frontmatter, want)
+	}
+}
+
+// TestZero: a skill that nobody made is satisfied by nobody.
+func TestZero(t *testing.T) {
+	for _, s := range []*skills.Skill{nil, {}, {Path: "a", Needs: []skills.Need{{Unknown: "x"}}}, {Path: "a", Broken: "x"}} {
+		if _, ok := s.Requires(); ok {
+			t.Errorf("%+v could be satisfied", s)
+		}
+	}
+}
+
+// TestGolden is what is made of 58 real frontmatters. UPDATE_GOLDEN=1 writes it anew.
+func TestGolden(t *testing.T) {
+	data, err := os.ReadFile("testdata/frontmatter.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	count := 0
+	for line := range strings.Lines(string(data)) {
+		var one struct {
+			Repo, Path, Note string
+			Raw              string `json:"frontmatter_raw"`
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		count++
+		name := "x"
+		for text := range strings.Lines(one.Raw) {
+			if rest, ok := strings.CutPrefix(text, "name:"); ok {
+				name = strings.TrimSpace(rest)
+			}
+		}
+		s := skills.Parse(name, []byte(one.Raw), skills.Options{Upstreams: []string{"serena", "chrome-devtools"}})
+		b.WriteString(one.Repo + " " + filepath.Dir(one.Path) + " (" + one.Note + ")\n")
+		if s.Broken != "" {
+			b.WriteString("    hidden: " + s.Broken + "\n")
+		}
+		for _, n := range s.Needs {
+			b.WriteString("    " + n.Token + " => " + n.String() + "\n")
+		}
+		for _, f := range s.Findings {
+			b.WriteString("    ! " + f.Code + "\n")
+		}
+	}
+	const golden = "testdata/frontmatter.golden"
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" || count != 58 {
+		t.Errorf("%d frontmatters:\n%s", count, diff)
+	}
+}

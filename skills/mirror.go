@@ -1,0 +1,379 @@
+package skills
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Mirror is a folder that holds a copy of the skills which one agent is shown, for
+// clients that read the disk. What somebody else put there is left as it is.
+type Mirror struct {
+	Dir   string
+	Agent string
+}
+
+// Mirrored is what an update of a mirror did, by the folders of skills in it.
+type Mirrored struct {
+	Written  []string `json:"written"`
+	Removed  []string `json:"removed"`
+	Kept     []string `json:"kept"`       // they were right already
+	InTheWay []string `json:"in_the_way"` // of something that is not the mirror's
+}
+
+const (
+	markerName = ".capgate-mirror" // says which files of a folder are the mirror's
+	maxMarker  = 64 << 20          // bytes
+	lockName   = ".capgate-lock"
+	stageName  = ".capgate-stage-" // where a skill is put together
+	asideName  = ".capgate-aside-" // where one is moved to be taken out
+)
+
+// marker is what the mirror wrote into a folder.
+type marker struct {
+	Agent  string                       `json:"agent"`
+	Skills map[string]map[string]string `json:"skills"` // folder: file: digest
+}
+
+// ErrMirror is returned for a folder that is the mirror of somebody else, or whose
+// marker cannot be read.
+var ErrMirror = errors.New("the folder is not a mirror of this agent")
+
+// Update makes a mirror hold these skills and no others. A skill is there whole or not
+// at all. One that cannot be read as it was at load is taken out.
+func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
+	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}
+	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
+		return done, fmt.Errorf("make the mirror: %w", err)
+	}
+	root, err := os.OpenRoot(m.Dir)
+	if err != nil {
+		return done, fmt.Errorf("open the mirror: %w", err)
+	}
+	defer func() { _ = root.Close() }() // each file that was written has been closed
+	unlock, err := lock(root)
+	if err != nil {
+		return done, err
+	}
+	defer unlock()
+	u := update{root: root, Mirrored: &done}
+	if err := u.open(m.Agent); err != nil {
+		return done, err
+	}
+	if err := u.finish(); err != nil {
+		return done, err
+	}
+	want, clash := folders(shown)
+	done.InTheWay = append(done.InTheWay, clash...)
+	return done, u.run(want)
+}
+
+// folders gives each skill the folder of its name, which is what clients look for, or
+// of its path where two have one name. Where even those clash there is neither.
+func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
+	named, claimed := map[string]int{}, map[string]int{}
+	for _, s := range shown {
+		named[strings.ToLower(s.Name)]++
+	}
+	folder := func(s *Skill) string {
+		if named[strings.ToLower(s.Name)] == 1 {
+			return s.Name
+		}
+		return strings.ReplaceAll(s.Path, "/", "--")
+	}
+	for _, s := range shown {
+		claimed[strings.ToLower(folder(s))]++
+	}
+	all = map[string]*Skill{}
+	for _, s := range shown {
+		if name := folder(s); claimed[strings.ToLower(name)] == 1 {
+			all[name] = s
+		} else {
+			clash = append(clash, name)
+		}
+	}
+	return all, clash
+}
+
+// update is a mirror while it is brought up to date.
+type update struct {
+	*Mirrored
+	root   *os.Root
+	marker marker
+}
+
+// open reads the marker. A folder without one belongs to somebody, and gets one.
+func (u *update) open(agent string) error {
+	u.marker = marker{Agent: agent, Skills: map[string]map[string]string{}}
+	info, err := u.root.Lstat(markerName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return ErrMirror
+	}
+	text, err := readFile(u.root, markerName, maxMarker)
+	var read marker
+	if err != nil || json.Unmarshal(text, &read) != nil || read.Agent != agent {
+		return ErrMirror
+	}
+	for name, files := range read.Skills {
+		if !isFolder(name) {
+			return ErrMirror
+		}
+		for file := range files {
+			if !filepath.IsLocal(file) {
+				return ErrMirror
+			}
+		}
+		u.marker.Skills[name] = files
+	}
+	return nil
+}
+
+// finish ends what an update that was cut short had begun.
+func (u *update) finish() error {
+	f, err := u.root.Open(".")
+	if err != nil {
+		return fmt.Errorf("look through the mirror: %w", err)
+	}
+	names, err := f.Readdirnames(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("look through the mirror: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, stageName) {
+			err = u.root.RemoveAll(name)
+		} else if of, ok := strings.CutPrefix(name, asideName); ok {
+			err = u.sweepAside(of, u.marker.Skills[of])
+		}
+		if err != nil {
+			return fmt.Errorf("clean up the mirror: %w", err)
+		}
+	}
+	return nil
+}
+
+// isFolder reports whether a text is the name of one folder.
+func isFolder(name string) bool {
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}
+
+// save writes the marker, all of it or nothing.
+func (u *update) save() error {
+	text, err := json.MarshalIndent(u.marker, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the marker: %w", err)
+	}
+	name := stageName + rand.Text()
+	if err := u.write(name, text, 0o644); err != nil {
+		return err
+	}
+	if err := u.root.Rename(name, markerName); err != nil {
+		return fmt.Errorf("write the marker: %w", err)
+	}
+	return nil
+}
+
+// run takes out first what is not shown any more.
+func (u *update) run(want map[string]*Skill) error {
+	for _, name := range sortedKeys(u.marker.Skills) {
+		if want[name] == nil {
+			if err := u.remove(name); err != nil {
+				return err
+			}
+			u.Removed = append(u.Removed, name)
+		}
+	}
+	for _, name := range sortedKeys(want) {
+		if err := u.put(name, want[name]); err != nil {
+			return err
+		}
+	}
+	return u.save()
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// put makes the folder of one skill right.
+func (u *update) put(name string, s *Skill) error {
+	files, mine := u.marker.Skills[name]
+	if mine && u.holds(name, s) {
+		u.Kept = append(u.Kept, name)
+		return nil
+	}
+	stage := stageName + rand.Text()
+	if err := u.stage(stage, s); err != nil {
+		_ = u.root.RemoveAll(stage) // it is the first error that counts
+		if mine {
+			u.Removed = append(u.Removed, name)
+			return u.remove(name)
+		}
+		return nil
+	}
+	if mine {
+		if err := u.clear(name, files); err != nil {
+			return err
+		}
+	}
+	if _, err := u.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		delete(u.marker.Skills, name)
+		u.InTheWay = append(u.InTheWay, name)
+		return u.root.RemoveAll(stage)
+	}
+	u.marker.Skills[name] = map[string]string{}
+	for _, f := range s.Files {
+		u.marker.Skills[name][f.Path] = f.Digest
+	}
+	if err := u.save(); err != nil { // before it is there, so that it is never nobody's
+		return err
+	}
+	if err := u.root.Rename(stage, name); err != nil {
+		return fmt.Errorf("put the skill %s into the mirror: %w", name, err)
+	}
+	u.Written = append(u.Written, name)
+	return nil
+}
+
+// holds reports whether a folder of the mirror is a copy of a skill, and all of it.
+func (u *update) holds(name string, s *Skill) bool {
+	found := 0
+	err := fs.WalkDir(u.root.FS(), name, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		i := slices.IndexFunc(s.Files, func(f File) bool { return name+"/"+f.Path == p })
+		if i < 0 || !e.Type().IsRegular() {
+			return fs.ErrInvalid
+		}
+		data, err := readFile(u.root, p, s.Files[i].Size)
+		if err != nil || Digest(data) != s.Files[i].Digest {
+			return fs.ErrInvalid
+		}
+		found++
+		return nil
+	})
+	return err == nil && found == len(s.Files)
+}
+
+// stage writes a copy of a skill.
+func (u *update) stage(dir string, s *Skill) error {
+	for _, f := range s.Files {
+		data, err := s.Read(f.Path)
+		if err != nil {
+			return err
+		}
+		at := path.Join(dir, f.Path)
+		if err := u.root.MkdirAll(path.Dir(at), 0o755); err != nil {
+			return fmt.Errorf("write the mirror: %w", err)
+		}
+		mode := fs.FileMode(0o644)
+		if f.Exec {
+			mode = 0o755
+		}
+		if err := u.write(at, data, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *update) write(name string, data []byte, mode fs.FileMode) error {
+	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("write the mirror: %w", err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the mirror: %w", err)
+	}
+	return nil
+}
+
+// remove takes a skill out of the mirror.
+func (u *update) remove(name string) error {
+	if err := u.clear(name, u.marker.Skills[name]); err != nil {
+		return err
+	}
+	delete(u.marker.Skills, name)
+	return nil
+}
+
+// clear removes the files that the mirror wrote into a folder, and the folders that
+// are empty then. The folder is moved aside first, so that whoever looks finds the
+// skill whole or not at all; what others put there comes back.
+func (u *update) clear(name string, files map[string]string) error {
+	info, err := u.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !info.IsDir() { // a link, or a file: not what the mirror wrote
+		return nil
+	}
+	if err := u.root.Rename(name, asideName+name); err != nil {
+		return fmt.Errorf("take the skill %s out of the mirror: %w", name, err)
+	}
+	return u.sweepAside(name, files)
+}
+
+// sweepAside removes what the mirror wrote of a skill that was moved aside, and puts
+// the rest back.
+func (u *update) sweepAside(name string, files map[string]string) error {
+	left, err := u.sweep(asideName+name, ".", files)
+	if err != nil || !left {
+		return err
+	}
+	if err := u.root.Rename(asideName+name, name); err != nil {
+		return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
+	}
+	return nil
+}
+
+// sweep removes what was written below a folder, without following links, and reports
+// whether anything is left.
+func (u *update) sweep(dir, rel string, files map[string]string) (left bool, err error) {
+	f, err := u.root.Open(path.Join(dir, rel))
+	if err != nil {
+		return true, fmt.Errorf("look through the mirror: %w", err)
+	}
+	entries, err := f.ReadDir(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return true, fmt.Errorf("look through the mirror: %w", err)
+	}
+	for _, e := range entries {
+		at := path.Join(rel, e.Name())
+		_, mine := files[at]
+		switch {
+		case e.IsDir():
+			more, err := u.sweep(dir, at, files)
+			if err != nil {
+				return true, err
+			}
+			left = left || more
+		case !mine:
+			left = true
+		default:
+			if err := u.root.Remove(path.Join(dir, at)); err != nil {
+				return true, fmt.Errorf("take %s out of the mirror: %w", at, err)
+			}
+		}
+	}
+	if left {
+		return true, nil
+	}
+	return false, u.root.Remove(path.Join(dir, rel))
+}

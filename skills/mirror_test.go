@@ -1,0 +1,269 @@
+package skills_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/skills"
+)
+
+// listing is what lies below a folder: each file with its text, each link with where
+// it leads. The mirror's own files are left out.
+func listing(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(name, dir+"/")
+		switch {
+		case err != nil:
+			return err
+		case rel == ".capgate-mirror" || rel == ".capgate-lock":
+		case e.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			all[rel] = "->" + target
+			return err
+		case !e.IsDir():
+			data, err := os.ReadFile(name)
+			all[rel] = string(data)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// library reads the skills of some files.
+func library(t *testing.T, files map[string]string) []*skills.Skill {
+	t.Helper()
+	return slices.Collect(skills.Load(options(), tree(t, files)).All())
+}
+
+func update(t *testing.T, dir string, list []*skills.Skill) skills.Mirrored {
+	t.Helper()
+	done, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// same reports what differs between what lies in a mirror and what should.
+func same(t *testing.T, dir string, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, listing(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMirror(t *testing.T) {
+	both := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "web/b/SKILL.md": md("b")}
+	dir := filepath.Join(t.TempDir(), "new", "mirror")
+	list := library(t, both)
+	if diff := cmp.Diff(skills.Mirrored{Written: []string{"a", "b"}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}, update(t, dir, list)); diff != "" {
+		t.Error(diff)
+	}
+	whole := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "b/SKILL.md": md("b")}
+	same(t, dir, whole)
+	if done := update(t, dir, list); len(done.Kept) != 2 || len(done.Written) != 0 {
+		t.Errorf("what is right already: %+v", done)
+	}
+
+	// What somebody changed or removed of it comes back.
+	put(t, filepath.Join(dir, "a/more/x.md"), "y")
+	if err := os.Remove(filepath.Join(dir, "b/SKILL.md")); err != nil {
+		t.Fatal(err)
+	}
+	update(t, dir, list)
+	same(t, dir, whole)
+
+	// What is not shown any more goes, with its folders.
+	if done := update(t, dir, list[1:]); !slices.Equal(done.Removed, []string{"a"}) || !slices.Equal(done.Kept, []string{"b"}) {
+		t.Errorf("%+v", done)
+	}
+	same(t, dir, map[string]string{"b/SKILL.md": md("b")})
+	update(t, dir, nil)
+	same(t, dir, map[string]string{})
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("folders are left: %v %v", entries, err)
+	}
+}
+
+// TestMirrorNames: clients look for a folder of the skill's name; where two have one
+// name, each has the folder of its path.
+func TestMirrorNames(t *testing.T) {
+	dir := t.TempDir()
+	list := library(t, map[string]string{"x/a/SKILL.md": md("a"), "y/a/SKILL.md": md("a"), "z/b/SKILL.md": md("b")})
+	update(t, dir, list)
+	same(t, dir, map[string]string{"x--a/SKILL.md": md("a"), "y--a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+	list = append(list, library(t, map[string]string{"x--a/SKILL.md": md("x--a")})...)
+	if done := update(t, dir, list); !slices.Equal(done.InTheWay, []string{"x--a", "x--a"}) {
+		t.Errorf("%+v", done)
+	}
+	same(t, dir, map[string]string{"y--a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+}
+
+// TestMirrorLeaves: what the mirror did not write stays as it is, and is in the way.
+func TestMirrorLeaves(t *testing.T) {
+	dir := t.TempDir()
+	own := map[string]string{"mine/SKILL.md": "mine", "a/SKILL.md": "mine too", "notes.md": "mine", "c": "->elsewhere"}
+	for name, text := range own {
+		put(t, filepath.Join(dir, name), text)
+	}
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b"), "c/SKILL.md": md("c")})
+	if done := update(t, dir, list); !slices.Equal(done.InTheWay, []string{"a", "c"}) || !slices.Equal(done.Written, []string{"b"}) {
+		t.Errorf("%+v", done)
+	}
+	own["b/SKILL.md"] = md("b")
+	same(t, dir, own)
+
+	// A file that somebody put into a skill of the mirror stays when the skill goes.
+	put(t, filepath.Join(dir, "b/notes.md"), "mine")
+	update(t, dir, list[:1])
+	delete(own, "b/SKILL.md")
+	own["b/notes.md"] = "mine"
+	same(t, dir, own)
+	if done := update(t, dir, list); !slices.Contains(done.InTheWay, "b") {
+		t.Errorf("%+v", done)
+	}
+	same(t, dir, own)
+}
+
+// TestMirrorLinks: no link is followed, into or out of the mirror.
+func TestMirrorLinks(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x"})
+	outside := tree(t, map[string]string{"SKILL.md": "outside", "more/x.md": "outside", "x.md": "outside"})
+	kept := listing(t, outside)
+	for name, swap := range map[string]func(dir string) error{
+		"the folder of a skill": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "a")), os.Symlink(outside, filepath.Join(dir, "a")))
+		},
+		"a folder in it": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "a/more")), os.Symlink(outside, filepath.Join(dir, "a/more")))
+		},
+		"a folder in it, to one beside": func(dir string) error {
+			return errors.Join(
+				os.Mkdir(filepath.Join(dir, "mine"), 0o700), os.WriteFile(filepath.Join(dir, "mine/x.md"), []byte("mine"), 0o600),
+				os.RemoveAll(filepath.Join(dir, "a/more")), os.Symlink("../mine", filepath.Join(dir, "a/more")),
+			)
+		},
+		"a file": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "a/SKILL.md")), os.Symlink(filepath.Join(outside, "SKILL.md"), filepath.Join(dir, "a/SKILL.md")))
+		},
+	} {
+		for _, shown := range [][]*skills.Skill{nil, list} {
+			dir := t.TempDir()
+			update(t, dir, list)
+			if err := swap(dir); err != nil {
+				t.Fatal(err)
+			}
+			update(t, dir, shown)
+			if diff := cmp.Diff(kept, listing(t, outside)); diff != "" {
+				t.Errorf("%s: what lies outside: %s", name, diff)
+			}
+			for file, text := range listing(t, dir) {
+				if shown == nil && strings.HasSuffix(file, ".md") && !strings.HasPrefix(text, "->") && text != "mine" {
+					t.Errorf("%s: %s is left: %q", name, file, text)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "mine")); err == nil && listing(t, dir)["mine/x.md"] != "mine" {
+				t.Errorf("%s: what is not the mirror's was removed", name)
+			}
+		}
+	}
+	link := filepath.Join(t.TempDir(), ".capgate-mirror")
+	put(t, link, "->"+filepath.Join(outside, "x.md"))
+	if _, err := (skills.Mirror{Dir: filepath.Dir(link), Agent: "agents/scout"}).Update(list); !errors.Is(err, skills.ErrMirror) {
+		t.Errorf("a marker that is a link: %v", err)
+	}
+}
+
+// TestMirrorOfOthers: a folder is the mirror of one agent, and its marker is read
+// strictly.
+func TestMirrorOfOthers(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a")})
+	dir := t.TempDir()
+	update(t, dir, list)
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(nil); !errors.Is(err, skills.ErrMirror) {
+		t.Errorf("another agent's mirror: %v", err)
+	}
+	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+	outer := tree(t, map[string]string{"x/SKILL.md": "outside", "mirror/keep": "x"})
+	for _, marker := range []string{
+		"", "{", `{"agent":"agents/lead"}`, `{"agent":"agents/scout","skills":{"../x":{"SKILL.md":""}}}`, `{"agent":"agents/scout","skills":{"a":{"../../x/SKILL.md":""}}}`,
+		`{"agent":"agents/scout","skills":{"a":{"/etc/passwd":""}}}`, `{"agent":"agents/scout","skills":{".":{"keep":""}}}`, `{"agent":"agents/scout","skills":{"a/b":{"c":""}}}`,
+	} {
+		put(t, filepath.Join(outer, "mirror/.capgate-mirror"), marker)
+		if _, err := (skills.Mirror{Dir: filepath.Join(outer, "mirror"), Agent: "agents/scout"}).Update(list); !errors.Is(err, skills.ErrMirror) {
+			t.Errorf("the marker %s: %v", marker, err)
+		}
+		same(t, filepath.Join(outer, "mirror"), map[string]string{"keep": "x"})
+	}
+	same(t, filepath.Join(outer, "x"), map[string]string{"SKILL.md": "outside"})
+}
+
+// TestMirrorCutShort: what an update left half done is finished by the next.
+func TestMirrorCutShort(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/x.md": "x"})
+	dir := t.TempDir()
+	update(t, dir, list)
+	put(t, filepath.Join(dir, ".capgate-stage-XYZ/SKILL.md"), "half of one")
+	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, ".capgate-aside-a")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, ".capgate-aside-a/notes.md"), "mine")
+	update(t, dir, nil)
+	same(t, dir, map[string]string{"a/notes.md": "mine"})
+}
+
+// TestMirrorChanged: a skill that is not what it was at load is taken out.
+func TestMirrorChanged(t *testing.T) {
+	src := tree(t, map[string]string{"a/SKILL.md": md("a"), "a/run.sh": "x", "b/SKILL.md": md("b")})
+	if err := os.Chmod(filepath.Join(src, "a/run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	list := slices.Collect(skills.Load(options(), src).All())
+	dir := t.TempDir()
+	update(t, dir, list)
+	if info, err := os.Stat(filepath.Join(dir, "a/run.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("a program is %v, %v", info.Mode(), err)
+	}
+	put(t, filepath.Join(src, "a/run.sh"), "another")
+	if err := os.Remove(filepath.Join(dir, "a/SKILL.md")); err != nil { // so that the copy is looked at
+		t.Fatal(err)
+	}
+	if done := update(t, dir, list); !slices.Equal(done.Removed, []string{"a"}) {
+		t.Errorf("%+v", done)
+	}
+	same(t, dir, map[string]string{"b/SKILL.md": md("b")})
+}
+
+// TestMirrorLock: one process at a time.
+func TestMirrorLock(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a")})
+	dir := t.TempDir()
+	done := make(chan error)
+	const at = 8
+	for range at {
+		go func() {
+			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(list)
+			done <- err
+		}()
+	}
+	for range at {
+		if err := <-done; err != nil && !strings.Contains(err.Error(), "another process") {
+			t.Error(err)
+		}
+	}
+	update(t, dir, list)
+	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+}
