@@ -5,6 +5,9 @@
 //
 // Use it for upstreams that run here. For one behind a URL it says nothing.
 //
+// Where a name is not there, and one that is the same text to Unicode is, the path
+// cannot be resolved: some servers open the one for the other.
+//
 // # Limitations
 //
 // The walk is a snapshot: a link made between the decision and the upstream's

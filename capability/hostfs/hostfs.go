@@ -78,7 +78,10 @@ func (w *walk) enter(parent int, more bool) error {
 	}
 	info, err := os.Lstat(place)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && more && isFile(info):
+	case errors.Is(err, fs.ErrNotExist):
+		w.missing = true
+		return unlike(place[:parent+1], place[parent+1:])
+	case err == nil && more && isFile(info):
 		w.missing = true // nothing is beneath a file either
 		return nil
 	case err == nil && info.Mode().Type() == fs.ModeSymlink:
