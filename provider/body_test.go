@@ -69,6 +69,10 @@ func TestBody(t *testing.T) {
 			where: messages, body: `{"container":{"id":"c","skills":[{"skill_id":"x"}]},"messages":[]}`, sent: `{"messages":[]}`, did: "omitted container capability_absent",
 		},
 		"a container that is held": {where: messages, grants: []string{"provider.code_execution"}, body: `{"container":"c","messages":[]}`},
+		"a list that is too long": {
+			where: messages, grants: held, body: `{"tools":[{"type":"web_search_20250305","allowed_domains":["github.com"` + strings.Repeat(`,"github.com"`, 1024) + `]}]}`,
+			sent: `{}`, did: "omitted web_search_20250305 malformed_arguments",
+		},
 		"the choice of what is gone": {
 			where: messages, body: `{"tools":[` + search + `,{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"web_search"}}`,
 			sent: `{"tools":[{"name":"f","input_schema":{}}]}`, did: "omitted web_search_20250305 capability_absent; repaired tool_choice",
@@ -232,6 +236,12 @@ func TestRefused(t *testing.T) {
 		"more within more":              {"gemini /v1beta/models/m:countTokens", `{"generateContentRequest":{"generateContentRequest":{}}}`, capability.NotAvailable},
 		"what always searches":          {sonar, `{"model":"sonar","messages":[],"search_domain_filter":["x.example"]}`, capability.ScopeViolation},
 		"code behind a search":          {sonar, `{"model":"sonar","messages":[],"web_search_options":{"search_type":"pro"}}`, capability.NotAvailable},
+		"instructions that are items":   {responses, `{"instructions":[{"type":"additional_tools","tools":[{"type":"mcp"}]}]}`, capability.MalformedRequest},
+		"a message with more in it":     {responses, `{"input":[{"role":"user","content":"a","tools":[{"type":"mcp"}]}]}`, capability.NotAvailable},
+		"an address behind spaces":      {router, inChat(`{"type":"file","file":{"file_data":"                         https://evil.example"}}`), capability.ScopeViolation},
+		"a model in the body":           {"gemini /v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/deep-research-pro"}}`, capability.CapabilityAbsent},
+		"too many tools":                {messages, `{"tools":[` + strings.Repeat(`{"name":"f","input_schema":{}},`, 1024) + `{"name":"f","input_schema":{}}]}`, capability.LimitExceeded},
+		"too many lists":                {messages, `{"tools":[` + strings.Repeat(`{"type":"web_search_20250305"},`, 32) + `{"type":"web_search_20250305"}]}`, capability.LimitExceeded},
 		"texts that are no texts":       {"openai /v1/embeddings", `{"input":[{"type":"image_url","image_url":"https://evil.example"}]}`, capability.Forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,10 @@ func (r *request) network(where wire.Value) (capability.Code, string) {
 		}
 		wants.limited = true
 	}
+	if r.lists++; r.lists > maxScoped {
+		r.exceeds("containers")
+		return "", ""
+	}
 	names, wide := r.open(wants)
 	text := []byte(`{"type":"disabled"}`)
 	if len(names) > 0 {

@@ -15,8 +15,10 @@ func (r *request) google(root wire.Value) {
 
 func (r *request) googleMember(name string) rule {
 	switch fold(name) {
-	case "safetysettings", "generationconfig", "labels", "model", "store", "servicetier":
+	case "safetysettings", "generationconfig", "labels", "store", "servicetier":
 		return keep
+	case "model":
+		return r.modelMember
 	case "contents":
 		return r.contents
 	case "systeminstruction":

@@ -35,7 +35,7 @@ func (r *request) address(v wire.Value) bool {
 
 // fileData judges the data of a file, in whose place some take an address.
 func (r *request) fileData(v wire.Value) bool {
-	if text, _ := v.Str(); strings.Contains(text[:min(len(text), len("https://")*2)], ":") {
+	if text, _ := v.Str(); strings.Contains(text, ":") { // base64 has none
 		return r.address(v)
 	}
 	return true

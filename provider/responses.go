@@ -16,7 +16,9 @@ func (r *request) responses(root wire.Value) {
 
 func (r *request) responsesMember(name string) rule {
 	switch name {
-	case "include", "instructions", "max_output_tokens", "max_tool_calls", "metadata",
+	case "instructions":
+		return r.text
+	case "include", "max_output_tokens", "max_tool_calls", "metadata",
 		"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream",
 		"stream_options", "temperature", "text", "top_logprobs", "top_p", "truncation", "user", "client_metadata":
 		return keep
@@ -66,7 +68,7 @@ func (r *request) item(v wire.Value) bool {
 		"compaction_trigger":
 		return true
 	case "", "message":
-		r.partsOf(v, "content")
+		r.turn(v)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output":
 		r.partsOf(v, "output")
 	case "program", "program_output":
@@ -89,6 +91,22 @@ func (r *request) item(v wire.Value) bool {
 		return r.unknown(kind)(v)
 	}
 	return true
+}
+
+// turn judges an item that is a message.
+func (r *request) turn(v wire.Value) {
+	r.members(v, func(name string) rule {
+		switch name {
+		case "type", "role", "id", "status", "phase", "name":
+			return keep
+		case "content":
+			return func(wire.Value) bool {
+				r.partsOf(v, "content")
+				return true
+			}
+		}
+		return nil
+	})
 }
 
 // partsOf judges content that is text, one part or a list of parts.

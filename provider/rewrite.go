@@ -11,8 +11,11 @@ import (
 
 // The limits of one request. What is beyond them is refused.
 const (
-	maxBody  = wire.MaxBytes // bytes
-	maxDepth = wire.MaxDepth // objects and arrays inside each other
+	maxBody   = wire.MaxBytes // bytes
+	maxDepth  = wire.MaxDepth // objects and arrays inside each other
+	maxTools  = 1024          // tools, wherever they stand
+	maxScoped = 32            // of them, those that take a list of domains
+	maxList   = 1024          // entries of such a list
 )
 
 // Rewrite returns a request as it may go up for an agent, and what was done to it.
@@ -58,6 +61,7 @@ type request struct {
 	refused *Refused // the first reason that nothing goes up
 
 	kept, gone []reference // tools that stay, and those that were left out
+	lists      int         // of domains
 	connected  []Connector // MCP servers that stay, under the names that the request gives them
 }
 
@@ -221,13 +225,26 @@ func isTool(text string) bool {
 
 // isWeb reports whether a text is an address that somebody would fetch.
 func isWeb(text string) bool {
-	const longest = len("https://")
-	begin := strings.ToLower(strings.TrimSpace(text[:min(len(text), longest+longest)]))
+	text = strings.TrimSpace(text)
+	begin := strings.ToLower(text[:min(len(text), len("https://"))])
 	return strings.HasPrefix(begin, "http://") || strings.HasPrefix(begin, "https://") || strings.HasPrefix(begin, "gs://")
 }
 
 // fold writes a name as both spellings of it are: camelCase and snake_case.
 func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// exceeds refuses a request that is over a limit.
+func (r *request) exceeds(what string) {
+	r.deny(http.StatusForbidden, capability.LimitExceeded, "the request has too many "+what)
+}
+
+// text is the rule of what has to be text.
+func (r *request) text(v wire.Value) bool {
+	if v.Kind() != wire.String && v.Kind() != wire.Null {
+		r.refuse("a value should be text: " + clip(string(v.Raw())))
+	}
+	return true
+}
 
 // refusedUnlessNull is the rule of members that hold what a request cannot be
 // judged without.

@@ -28,6 +28,10 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.web.all {
 		return "", ""
 	}
+	if r.lists++; r.lists > maxScoped {
+		r.exceeds("lists of domains")
+		return "", ""
+	}
 	if len(r.web.held) == 0 && len(r.web.left) == 0 {
 		return r.absent(), "it needs net.get for the hosts that it may reach"
 	}
@@ -99,6 +103,9 @@ func wantsOf(in wire.Value, s scope) (a asked, ok bool) {
 }
 
 func textsOf(v wire.Value) ([]string, bool) {
+	if v.Len() > maxList {
+		return nil, false
+	}
 	texts := make([]string, 0, v.Len())
 	for element := range v.Elems() {
 		text, ok := element.Str()

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -76,10 +77,11 @@ func (r *request) tool(v wire.Value) bool {
 		r.refuse("a tool should be an object with a type that is text")
 		return true
 	}
-	name := textOf(v, "name")
-	if name == "" {
-		name = textOf(v, "server_label")
+	if len(r.kept)+len(r.gone) >= maxTools {
+		r.exceeds("tools")
+		return true
 	}
+	name := cmp.Or(textOf(v, "name"), textOf(v, "server_label"))
 	ref := reference{kind, name}
 	code, why := r.judgeTool(v, r.known(kind, v), kind)
 	if why != "" {
