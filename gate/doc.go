@@ -1,5 +1,5 @@
-// Package gate decides one requirement, one call, list entry or skill, and later one
-// provider tool, for one agent. It is the only caller of the decision in package
+// Package gate decides one requirement, one call, list entry, skill or provider tool,
+// for one agent. It is the only caller of the decision in package
 // capability: whatever asks what an agent may do, asks here.
 //
 // A [Gate] is built from a roster of agents and a fence around the gateway's own
@@ -9,6 +9,9 @@
 //
 // [Gate.Skill] asks whether the same chain covers all that a skill requires. It
 // decides who sees the skill, and nothing else.
+//
+// [Gate.Provider] returns what a model's provider may do for an agent: the hosts that
+// its whole chain allows, and a decision on each tool that cannot be scoped.
 //
 // # Limitations
 //
