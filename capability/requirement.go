@@ -3,6 +3,7 @@ package capability
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -292,6 +293,66 @@ func (r *Requirement) Object() string {
 		return strings.Join(r.argv, " ")
 	}
 	return strings.Join(r.words, " ")
+}
+
+// Canonical writes what the requirement touches as it is decided on, whatever the
+// caller has written: a path absolute and clean, a tree or glob as a pattern, the
+// words of a command apart from each other.
+func (r *Requirement) Canonical() string {
+	switch entry, _ := Lookup(r.verb); {
+	case entry.shape() == shapeProgram && r.verb == "proc.exec":
+		return commandLine(r.argv)
+	case entry.shape() != shapePath:
+		return r.Object()
+	case len(r.path.globs) > 0:
+		return r.path.globs[0].String()
+	case len(r.path.readings) > 0:
+		return r.path.readings[0]
+	}
+	return r.Object() // nobody can tell what it is
+}
+
+// commandLine joins words, quoting those that would not come apart again.
+func commandLine(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if out[i] = w; w == "" || strings.ContainsAny(w, " \"'\\") {
+			out[i] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Also returns what else a path may be read as, and where its links lead: all of it
+// is decided on.
+func (r *Requirement) Also() []string {
+	if entry, _ := Lookup(r.verb); entry.shape() != shapePath || len(r.path.readings)+len(r.path.globs) < 2 {
+		return nil
+	}
+	first := r.Canonical()
+	var also []string
+	add := func(text string) {
+		if text != first && text != first+"/" && !slices.Contains(also, text) {
+			also = append(also, text)
+		}
+	}
+	for _, glob := range r.path.globs {
+		add(glob.String())
+	}
+	for _, reading := range r.path.readings {
+		if len(r.path.globs) == 0 {
+			add(reading)
+		}
+	}
+	return also
+}
+
+// Dir is the directory that a program runs in, canonical; "" for anything else.
+func (r *Requirement) Dir() string {
+	if entry, _ := Lookup(r.verb); entry.shape() != shapeProgram || len(r.path.readings) == 0 {
+		return ""
+	}
+	return r.path.readings[0]
 }
 
 // String writes the requirement for people: its verb and what it touches.

@@ -17,7 +17,7 @@ type Edit struct {
 	Special bool              // some of it is no host of the public internet
 
 	// Blocked says for the operator why no grant in the record would do, "" if
-	// one would. It speaks of other agents.
+	// one would. It speaks of other agents, and not of what was asked for.
 	Blocked string
 }
 
@@ -50,7 +50,7 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 		}
 		tried[text] = true
 		if !g.would(ag, spec, need) {
-			return Edit{Blocked: fmt.Sprintf("no grant in the record of %s would do for %s", ag.ID, need)}
+			return Edit{Blocked: fmt.Sprintf("no grant of %s in the record of %s would do", need.Verb(), ag.ID)}
 		}
 		e.Grants = append(e.Grants, spec)
 		e.Special = e.Special || need.Special()
@@ -75,10 +75,10 @@ func (g *Gate) beyond(line agents.Lineage, d *Declaration, need *capability.Requ
 		return fenced
 	}
 	if !d.Allows(need) {
-		return "the declaration of the upstream does not allow " + need.String()
+		return "the declaration of the upstream does not allow " + string(need.Verb()) + " of it"
 	}
 	if link, err := ceiled(line, need); err != nil || link != "" {
-		return "the " + link + " does not hold " + need.Object()
+		return "the " + link + " does not hold the tool"
 	}
 	var names []string
 	for _, link := range line.Chain[1:] {
@@ -89,5 +89,5 @@ func (g *Gate) beyond(line agents.Lineage, d *Declaration, need *capability.Requ
 	if len(names) == 0 {
 		return ""
 	}
-	return strings.Join(names, " and ") + " would have to allow " + need.String() + " too"
+	return strings.Join(names, " and ") + " would have to allow " + string(need.Verb()) + " of it too"
 }

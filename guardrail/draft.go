@@ -65,10 +65,10 @@ func (d *draft) key(key string) {
 
 // object appends a target, in clear or as a keyed hash of the whole of it: the
 // hash of a short path without a key can be guessed.
-func (d *draft) object(target string) {
+func (d *draft) object(target string, most int) {
 	target = d.scrubbed(target)
 	if d.mac == nil || target == "" {
-		d.buf = appendString(d.buf, target, maxObject)
+		d.buf = appendString(d.buf, target, most)
 		return
 	}
 	d.mac.Reset()

@@ -23,9 +23,11 @@ const (
 
 // Need is one requirement of a call.
 type Need struct {
-	Verb     string `json:"verb"`
-	Object   string `json:"object"`             // the canonical target
-	Argument string `json:"argument,omitempty"` // the name of the argument that named it
+	Verb     string   `json:"verb"`
+	Object   string   `json:"object"`             // the canonical target
+	Also     []string `json:"also,omitempty"`     // what else it may be read as, and where its links lead
+	In       string   `json:"in,omitempty"`       // the directory that a program runs in
+	Argument string   `json:"argument,omitempty"` // the name of the argument that named it
 }
 
 // Event is what a gateway did. It holds names of arguments and the targets of
@@ -71,6 +73,8 @@ const (
 	maxName   = 256
 	maxObject = 4096
 	maxText   = 4096
+	maxAside  = 768 // of what stands beside an object
+	maxAlso   = 2   // of one need
 	maxNeeds  = 32
 	maxNames  = 64
 )
@@ -121,12 +125,33 @@ func (d *draft) needs(needs []Need) {
 		d.buf = append(d.buf, `{"verb":`...)
 		d.buf = appendString(d.buf, n.Verb, maxName)
 		d.buf = append(d.buf, `,"object":`...)
-		d.object(n.Object)
+		d.object(n.Object, maxObject)
+		d.also(n.Also)
+		if n.In != "" {
+			d.key("in")
+			d.object(n.In, maxAside)
+		}
 		d.name("argument", n.Argument)
 		d.buf = append(d.buf, '}')
 	}
 	d.buf = append(d.buf, ']')
 	d.number("more_needs", int64(max(0, len(needs)-maxNeeds)))
+}
+
+// also appends the other targets of a need.
+func (d *draft) also(targets []string) {
+	if len(targets) == 0 {
+		return
+	}
+	d.buf = append(d.buf, `,"also":[`...)
+	for i, target := range targets[:min(len(targets), maxAlso)] {
+		if i > 0 {
+			d.buf = append(d.buf, ',')
+		}
+		d.object(target, maxAside)
+	}
+	d.buf = append(d.buf, ']')
+	d.number("more_also", int64(max(0, len(targets)-maxAlso)))
 }
 
 func (d *draft) names(names []string) {

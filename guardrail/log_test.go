@@ -324,6 +324,7 @@ func TestHashTargets(t *testing.T) {
 		if n == 2 {
 			e.Needs[0].Object = "/srv/data/b.txt"
 		}
+		e.Needs[0].Also, e.Needs[0].In = []string{"/srv/real/a.txt"}, "/srv/real/a.txt"
 		record(t, l, e)
 	}
 	other, elsewhere := start(t, guardrail.Options{HashTargets: true})

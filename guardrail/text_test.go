@@ -100,7 +100,10 @@ func FuzzRecord(f *testing.F) {
 		in := guardrail.Event{
 			Kind: guardrail.Outcome, Call: name, Agent: name, Session: verb, Upstream: name, Tool: text, Method: object,
 			Decision: verb, Code: object, Grant: text, Link: object, Policy: name, Argument: verb, Text: text,
-			Needs: []guardrail.Need{{verb, object, name}, {name, text, verb}}, Names: []string{name, text},
+			Needs: []guardrail.Need{
+				{Verb: verb, Object: object, Also: []string{text, name}, In: verb, Argument: name},
+				{Verb: name, Object: text, Argument: verb},
+			}, Names: []string{name, text},
 			Bytes: int(n), Error: object,
 		}
 		e := written(t, key, in)
@@ -117,11 +120,30 @@ func FuzzRecord(f *testing.F) {
 		same(t, in.Error, e.Error, 4096)
 		same(t, object, e.Needs[0].Object, 4096)
 		same(t, text, e.Needs[1].Object, 4096)
+		same(t, text, e.Needs[0].Also[0], 768)
+		same(t, verb, e.Needs[0].In, 768)
 		same(t, name, e.Names[0], 256)
 		if e.Bytes != in.Bytes {
 			t.Fatalf("%d bytes", e.Bytes)
 		}
 	})
+}
+
+// TestLargest: an event with everything at its limit is one line that can be read.
+func TestLargest(t *testing.T) {
+	long := strings.Repeat("\U000e0001", 5000)
+	need := guardrail.Need{Verb: long, Object: long, Also: []string{long, long, long}, In: long, Argument: long}
+	in := guardrail.Event{
+		Kind: guardrail.Decision, Call: long, Agent: long, Session: long, Upstream: long, Tool: long, Method: long,
+		Decision: long, Code: long, Grant: long, Link: long, Policy: long, Argument: long, Text: long, Error: long,
+	}
+	for range 100 {
+		in.Needs, in.Names = append(in.Needs, need), append(in.Names, long)
+	}
+	e := written(t, keyFile(t), in)
+	if len(e.Line) > guardrail.MaxLine || len(e.Needs) == 0 || len(e.Needs[0].Also) != 2 {
+		t.Errorf("%d bytes, %d needs", len(e.Line), len(e.Needs))
+	}
 }
 
 // same checks that a text is what was written, as far as it was kept.

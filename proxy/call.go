@@ -35,6 +35,7 @@ type call struct {
 	args     wire.Value        // the arguments of a tool or prompt
 	exposed  string            // the name that the agent called, or the URI
 	target   string            // the same among capabilities
+	pin      string            // what is kept of its definition, "" for a tool of that name
 	behind   string            // the upstream
 	declared *gate.Declaration // what the operator says that is called touches
 	ref      string            // ties the events of the call

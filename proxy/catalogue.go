@@ -59,6 +59,7 @@ type prompt struct {
 	name    string
 	raw     []byte
 	skill   *skill // the skill that it is, in place of a server's prompt
+	held    ruling // why somebody must look at it first
 }
 
 // resource is one resource, or template of resources, of a server.
@@ -67,6 +68,7 @@ type resource struct {
 	up   *Upstream
 	line *line
 	raw  []byte
+	held ruling // why somebody must look at it first
 }
 
 // page is one page of a list, as the body of a result without its last member.
@@ -278,8 +280,9 @@ func (a *assembly) owner(up *Upstream, called string) string {
 
 // addPrompts enters the prompts of one server.
 func (a *assembly) addPrompts(from *source, items []item) {
-	for _, it := range items {
-		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw}
+	held := a.tenant.server.withheld(from.up, promptPin, "name", items)
+	for i, it := range items {
+		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: held[i]}
 		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
@@ -294,9 +297,10 @@ func (a *assembly) addPrompts(from *source, items []item) {
 
 // addResources enters the resources and templates of one server.
 func (a *assembly) addResources(from *source, items, templates []item) {
-	clean := a.tenant.server.isClean
-	for _, it := range items {
-		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw}
+	clean, withheld := a.tenant.server.isClean, a.tenant.server.withheld
+	held := withheld(from.up, resourcePin, "uri", items)
+	for i, it := range items {
+		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
 		if from.secludes(r.uri) {
 			continue
 		}
@@ -307,8 +311,10 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 		a.shared[r.uri] = r
 		a.resources = append(a.resources, r)
 	}
-	for _, it := range templates {
-		if r := (&resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw}); clean(r.raw) && !from.secludesTemplate(r.uri) {
+	held = withheld(from.up, templatePin, "uriTemplate", templates)
+	for i, it := range templates {
+		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
+		if clean(r.raw) && !from.secludesTemplate(r.uri) {
 			a.templates = append(a.templates, r)
 		}
 	}
@@ -318,12 +324,12 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 func (a *assembly) finishResources(w *[listKinds]pager) {
 	g, agent := a.policy.Gate, a.tenant.agent
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() {
+		if a.shared[r.uri] != nil && r.held.code == "" && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() {
 			w[resourceList].add(r.raw)
 		}
 	}
 	for _, r := range a.templates {
-		if g.Template(agent, r.up.resources(), r.uri) {
+		if r.held.code == "" && g.Template(agent, r.up.resources(), r.uri) {
 			w[templateList].add(r.raw)
 		}
 	}
@@ -355,7 +361,7 @@ func (a *assembly) finish() {
 	}
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {
-		if a.prompts[p.exposed] != nil && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
+		if a.prompts[p.exposed] != nil && p.held.code == "" && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
 			w[promptList].add(renamed(p.raw, p.exposed))
 		}
 	}

@@ -44,7 +44,7 @@ func TestConsultTools(t *testing.T) {
 			"scout",
 			[]string{lookup, `{"type":"web_search_20250305","name":"web_search","max_uses":8,"allowed_domains":["github.com"]}`},
 			"narrowed=web_search_20250305; omitted=code_execution_20250825",
-			[]string{"allow   []", "allow web_search_20250305  [{net.get github.com }]", "deny code_execution_20250825 capability_absent []"},
+			[]string{"allow   []", "allow web_search_20250305  [{net.get github.com []  }]", "deny code_execution_20250825 capability_absent []"},
 		},
 		{
 			"nobody",

@@ -115,7 +115,7 @@ func meaning(code capability.Code) string {
 	case capability.NotAvailable:
 		return "the tool is not available to this agent"
 	case capability.ToolQuarantined:
-		return "the definition of the tool is new or has changed and waits for approval"
+		return "the definition is new or has changed and waits for approval"
 	case capability.ToolRejected:
 		return "the definition of the tool breaks the protocol"
 	case capability.NameCollision:
@@ -205,12 +205,19 @@ func (c *call) review() string {
 	if up == nil {
 		return ""
 	}
-	own := strings.TrimPrefix(c.target, up.called(""))
-	if validName(strings.ReplaceAll(own, ".", "_")) != "" {
-		return ""
+	pinned := c.pin
+	if pinned == "" {
+		pinned = strings.TrimPrefix(c.target, up.called(""))
 	}
-	return "ask the operator to look at: capgate pins diff " + up.Name + " " + own
+	command := "capgate pins diff " + up.Name
+	if strings.Trim(pinned, wordLetters) == "" && !strings.HasPrefix(pinned, "-") {
+		command += " " + pinned
+	}
+	return "ask the operator to look at: " + command
 }
+
+// wordLetters are those that every shell takes for themselves.
+const wordLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
 
 // text is what a model reads. Some clients show it nothing else.
 func (d denial) text() string { return "Denied by capgate (" + string(d.code) + "): " + d.clause() }
@@ -281,7 +288,7 @@ func (d denial) failure() *failure {
 func needsOf(v gate.Verdict) []guardrail.Need {
 	if len(v.Needs) == 0 {
 		if need := v.Decision.Need(); need != nil {
-			return []guardrail.Need{{Verb: string(need.Verb()), Object: need.Object(), Argument: v.Argument}}
+			return []guardrail.Need{recorded(need, v.Argument)}
 		}
 		if v.Verb != "" {
 			return []guardrail.Need{{Verb: string(v.Verb)}}
@@ -290,7 +297,7 @@ func needsOf(v gate.Verdict) []guardrail.Need {
 	}
 	needs := make([]guardrail.Need, len(v.Needs))
 	for i, n := range v.Needs {
-		needs[i] = guardrail.Need{Verb: string(n.Requirement.Verb()), Object: n.Requirement.Object(), Argument: n.Argument}
+		needs[i] = recorded(n.Requirement, n.Argument)
 	}
 	return needs
 }
@@ -329,4 +336,11 @@ func (c *consultation) turnDown(status int, d denial) {
 	give(c.w, len(body))
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(body) // an agent that is gone will not miss it
+}
+
+// recorded is a requirement as it was decided on.
+func recorded(need *capability.Requirement, argument string) guardrail.Need {
+	return guardrail.Need{
+		Verb: string(need.Verb()), Object: need.Canonical(), Also: need.Also(), In: need.Dir(), Argument: argument,
+	}
 }

@@ -48,7 +48,7 @@ func TestHints(t *testing.T) {
 		},
 		"outside the root": {
 			record: docs, tool: "read", args: `{"path":"/etc/passwd"}`,
-			hint: elsewhere, blocked: "no grant in the record of agents/scout would do for fs.read /etc/passwd",
+			hint: elsewhere, blocked: "no grant of fs.read in the record of agents/scout would do",
 		},
 		"a special address": {
 			record: docs, tool: "get", args: `{"url":"http://169.254.169.254/latest"}`,
@@ -65,7 +65,7 @@ func TestHints(t *testing.T) {
 		},
 		"the parent denies as well": {
 			record: docs + "parent: agents/boss\n", parent: "capabilities:\n  - fs.read: { paths: [other] }\n",
-			tool: "read", args: `{"path":"$ROOT/notes/a"}`, hint: elsewhere, blocked: "parent agents/boss would have to allow fs.read",
+			tool: "read", args: `{"path":"$ROOT/notes/a"}`, hint: elsewhere, blocked: "parent agents/boss would have to allow fs.read of it too",
 		},
 		"the parent allows": {
 			record: docs + "parent: agents/boss\n", parent: "capabilities:\n  - fs.read: { paths: [notes] }\n",
@@ -89,7 +89,7 @@ func TestHints(t *testing.T) {
 			hint: `stay within what is held, or ask the operator for: capgate agents grant scout 'fs.read{paths=[a'\'';ls;'\''b]}'`,
 		},
 		"words that are not seen": {
-			record: docs, tool: "read", args: `{"path":"$ROOT/a\u202eb"}`, hint: elsewhere, blocked: "no grant",
+			record: docs, tool: "read", args: `{"path":"$ROOT/a\u202eb"}`, hint: elsewhere, blocked: "no grant of fs.read in the record",
 		},
 		"more than one would read": {
 			record: docs, tool: "many", args: `{"paths":["$ROOT/1","$ROOT/2","$ROOT/3","$ROOT/4","$ROOT/5","$ROOT/6","$ROOT/7","$ROOT/8","$ROOT/9"]}`, hint: elsewhere,
@@ -102,7 +102,7 @@ func TestHints(t *testing.T) {
 			record: docs, tool: "many", args: `{"paths":["` + strings.Join([]string{long("a"), long("b"), long("c"), long("d"), long("e"), long("f"), long("g"), long("h")}, `","`) + `"]}`, hint: elsewhere,
 		},
 		"words without end": {
-			record: docs, tool: "read", args: `{"path":"$ROOT/` + strings.Repeat("a/", 1500) + `"}`, hint: elsewhere, blocked: "no grant",
+			record: docs, tool: "read", args: `{"path":"$ROOT/` + strings.Repeat("a/", 1500) + `"}`, hint: elsewhere, blocked: "no grant of fs.read in the record",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

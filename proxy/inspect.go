@@ -30,6 +30,51 @@ func examine(it item) *exam {
 	return x
 }
 
+// skim looks at the definition of anything else that agents are shown: a prompt, a
+// resource, a template. Its texts reach the model as those of a tool do.
+func skim(it item) *exam {
+	def := it.doc.Root()
+	x := &exam{why: suspicion(def)}
+	if x.why != "" {
+		x.code, x.digest = capability.ToolQuarantined, digest(def)
+	}
+	return x
+}
+
+// What is approved of other things than tools is kept under names that no tool has.
+const (
+	promptPin   = "prompt:"
+	resourcePin = "resource:"
+	templatePin = "template:"
+)
+
+// withheld rules on the prompts, resources or templates of a server that somebody
+// must look at first, by their place in the list. All others are shown.
+func (s *Server) withheld(u *Upstream, kind, key string, items []item) map[int]ruling {
+	var seen []sighting
+	var places []int
+	for i, it := range items {
+		if x := it.exam; x != nil && x.code != "" {
+			seen = append(seen, sighting{tool: kind + it.text(key), definition: it.doc.Root(), digest: x.digest, suspicion: x.why})
+			places = append(places, i)
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	rulings, err := s.pins.judge(u.Name, Off, seen, s.now())
+	if err != nil {
+		s.log.Error("definitions are hidden because of their pins", "error", err)
+	}
+	held := make(map[int]ruling, len(rulings))
+	for i, r := range rulings {
+		if r.code != "" {
+			held[places[i]] = r
+		}
+	}
+	return held
+}
+
 // inspect makes tools of a server's list: under the names that agents see, and
 // blocked where a definition is not one that may be shown.
 func (s *Server) inspect(from *source, items []item) []*tool {

@@ -219,7 +219,7 @@ type listing struct {
 type item struct {
 	raw  []byte
 	doc  *wire.Doc // over raw
-	exam *exam     // of a tool
+	exam *exam     // what can be said of it by itself
 
 	skill *served // in place of all that, of a skill
 }
@@ -391,6 +391,8 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		items[i] = item{raw: r, doc: doc}
 		if k == toolList {
 			items[i].exam = examine(items[i])
+		} else {
+			items[i].exam = skim(items[i])
 		}
 	}
 	return items, nil

@@ -23,7 +23,18 @@ func (c *call) getPrompt() reply {
 	}
 	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
+	v = c.withhold(v, p.held, promptPin+p.name)
 	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name)})
+}
+
+// withhold denies what would be allowed of a definition that somebody must look at
+// first. The agent that could not use it in any case is told nothing about it.
+func (c *call) withhold(v gate.Verdict, held ruling, pin string) gate.Verdict {
+	if held.code == "" || !v.Decision.Allowed() {
+		return v
+	}
+	c.pin = pin
+	return gate.Verdict{Decision: capability.Denial(held.code, nil), Needs: v.Needs, Why: held.why}
 }
 
 // permitted forwards what a verdict allows.
@@ -114,29 +125,30 @@ func (c *call) resource() (*order, gate.Verdict, reply) {
 	if c.exposed, ok = uri.Str(); !ok || c.exposed == "" {
 		return nil, gate.Verdict{}, c.malformed(c.method + " names no resource")
 	}
-	l, denied := c.holder(c.exposed)
+	l, held, denied := c.holder(c.exposed)
 	if l == nil {
 		return nil, gate.Verdict{}, c.deny(denied)
 	}
 	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
 	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
+	v = c.withhold(v, held, resourcePin+c.exposed)
 	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) []byte {
 		return append(append(dst, `"uri":`...), uri.Raw()...)
 	}}, v, reply{}
 }
 
 // holder finds the server that a resource is read from: the only one that lists
-// it, or the only one that could have it.
-func (c *call) holder(uri string) (*line, gate.Verdict) {
+// it, or the only one that could have it. What it lists may be held back.
+func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no server is known to have the resource"}
 	cat, err := c.catalogue(ctx)
 	if err != nil {
-		return nil, unknown
+		return nil, held, unknown
 	}
 	if isSkillURI(uri) {
-		return nil, unknown
+		return nil, held, unknown
 	}
 	if r, known := cat.shared[uri]; known {
 		for _, t := range cat.templates {
@@ -145,9 +157,9 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 			}
 		}
 		if r == nil {
-			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
+			return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
 		}
-		return cat.unless(r.line, uri), unknown
+		return cat.unless(r.line, uri), r.held, unknown
 	}
 	var found *line
 	for _, t := range cat.templates {
@@ -155,14 +167,14 @@ func (c *call) holder(uri string) (*line, gate.Verdict) {
 			continue
 		}
 		if found != nil {
-			return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
+			return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
 		}
-		found = t.line
+		found, held = t.line, t.held
 	}
 	if found == nil && len(cat.sources) == 1 {
 		found = cat.sources[0].line // there is no other it could be
 	}
-	return cat.unless(found, uri), unknown
+	return cat.unless(found, uri), held, unknown
 }
 
 // fits reports whether a URI could be one that a template describes: what stands
@@ -217,7 +229,7 @@ func (c *call) complete() reply {
 		if p == nil {
 			return c.deny(denied)
 		}
-		l, v = p.line, c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name))
+		l, v = p.line, c.withhold(c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name)), p.held, promptPin+p.name)
 		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
 	case what.Equal("ref/resource"):
 		uri, _ := ref.Get("uri")
@@ -226,7 +238,7 @@ func (c *call) complete() reply {
 		if t == nil {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
 		}
-		l, v = t.line, c.policy.Gate.TemplateVerdict(c.agent, t.up.resources(), t.uri)
+		l, v = t.line, c.withhold(c.policy.Gate.TemplateVerdict(c.agent, t.up.resources(), t.uri), t.held, templatePin+t.uri)
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 	default:
 		return c.malformed("completion/complete has no reference that is known")

@@ -80,12 +80,12 @@ func (c *call) watchable(uri string) (*watched, gate.Verdict) {
 		}
 		return w, gate.Verdict{}
 	}
-	l, denied := c.holder(uri)
+	l, held, denied := c.holder(uri)
 	if l == nil {
 		return nil, denied
 	}
 	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
-	v := c.policy.Gate.Resource(c.agent, l.up().resources(), uri)
+	v := c.withhold(c.policy.Gate.Resource(c.agent, l.up().resources(), uri), held, resourcePin+uri)
 	if !v.Decision.Allowed() {
 		return nil, v
 	}

@@ -103,6 +103,10 @@ func (a *app) printWhole(e *guardrail.Entry) {
 			at = "argument " + plain(n.Argument)
 		}
 		u.row("needs", strings.TrimSpace(n.Verb+" "+n.Object), at)
+		for _, other := range n.Also {
+			u.row("and", other, "")
+		}
+		u.row("in", n.In, "")
 	}
 	u.row("argument", e.Argument, "")
 	u.row("grant", e.Grant, "")

@@ -66,14 +66,14 @@ func TestEventsOfCalls(t *testing.T) {
 		want []string
 	}{
 		{[]string{"events", "query", "--agent", "scout", "--kind", "decision"}, []string{
-			`^20[0-9: -]+  agents/scout +allow  files\.read  fs\.read docs/guide\.md  [0-9a-f]{16}$`,
-			`^20[0-9: -]+  agents/scout +deny  files\.read  fs\.read notes/plans\.md  scope_violation  ` + ref + `$`,
+			`^20[0-9: -]+  agents/scout +allow  files\.read  fs\.read /.*/work/docs/guide\.md  [0-9a-f]{16}$`,
+			`^20[0-9: -]+  agents/scout +deny  files\.read  fs\.read /.*/work/notes/plans\.md  scope_violation  ` + ref + `$`,
 		}},
 		{[]string{"events", "query", "--code", "scope_violation", "--tool", "files.read", "--decision", "deny"}, []string{ref}},
 		{[]string{"events", "query", "--kind", "outcome"}, []string{`  done  files\.read  after .*, [0-9]+ bytes  [0-9a-f]{16}$`}},
 		{[]string{"events", "query", "--ref", strings.ToUpper(ref[:12])}, []string{
 			`^deny  scope_violation$`, `^  event    ` + ref, `^  tool     files\.read$`,
-			`^  needs    fs\.read notes/plans\.md  argument path$`, `^  text     this needs fs.read notes/plans.md`,
+			`^  needs    fs\.read /.*/work/notes/plans\.md  argument path$`, `^  text     this needs fs.read notes/plans.md`,
 		}},
 		{[]string{"events", "query", "--decision", "allow", "--json"}, []string{`^\{"seq":[0-9]+,.*"decision":"allow"`}},
 		{[]string{"events", "verify"}, []string{`^ok: 1 files, `}},

@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/capability/hostfs"
+	"capgate/guardrail"
+	"capgate/proxy"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRecordedTargets: an event holds what was decided on, and not how the agent has
+// written it; the agent is told what it has written, and nothing of where that leads.
+func TestRecordedTargets(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read", "path") + `,` + tool("tree", "path") + `,` + tool("get", "url") + `,` + tool("run", "command") + `]`}}
+	m := parsed(t, "server: s\ntools:\n  read: {path: fs.read}\n  tree: {path: {verb: fs.read, tree: true}}\n  get: {url: net.get}\n  run: {command: proc.exec}\n")
+	up := &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - fs.read: { in: $ROOT, paths: [docs] }\n  - net.get: { hosts: [example.com] }\n  - proc.exec: { in: $ROOT, cmds: [git] }\n---\n"}, up)
+	up.View = capability.View{Cwd: w.root, Home: "/home/nobody", FS: hostfs.FS{}}
+	for _, dir := range []string{"docs", "secret"} {
+		if err := os.Mkdir(filepath.Join(w.root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../secret", filepath.Join(w.root, "docs", "link")); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, test := range []struct {
+		tool, args string
+		want       guardrail.Need
+	}{
+		{"read", `{"path":"./docs//x/../a"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/a", Argument: "path"}},
+		{"read", `{"path":"docs/link/a"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/link/a", Also: []string{"$ROOT/secret/a"}, Argument: "path"}},
+		{"read", `{"path":"docs/%61"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/%61", Also: []string{"$ROOT/docs/a"}, Argument: "path"}},
+		{"read", `{"path":"docs/"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs", Argument: "path"}},
+		{"tree", `{"path":"docs/x"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/x{,/**}", Argument: "path"}},
+		{"get", `{"url":"HTTPS://Example.COM:443/x?key=sesame"}`, guardrail.Need{Verb: "net.get", Object: "example.com:443", Argument: "url"}},
+		{"run", `{"command":["git","status"]}`, guardrail.Need{Verb: "proc.exec", Object: "git status", In: "$ROOT", Argument: "command"}},
+		{"run", `{"command":["git","log","--format=a b"]}`, guardrail.Need{Verb: "proc.exec", Object: `git log "--format=a b"`, In: "$ROOT", Argument: "command"}},
+	} {
+		answer := c.request("tools/call", `{"name":"up__`+test.tool+`","arguments":`+test.args+`}`)
+		if strings.Contains(string(answer.Raw), w.root+"/secret") {
+			t.Errorf("%s: the agent is told where a link leads: %s", test.args, answer.Raw)
+		}
+		all := w.events.of("decision")
+		got := all[len(all)-1].Needs
+		for i := range got {
+			got[i].Object = strings.ReplaceAll(got[i].Object, w.root, "$ROOT")
+			got[i].In = strings.ReplaceAll(got[i].In, w.root, "$ROOT")
+			for k := range got[i].Also {
+				got[i].Also[k] = strings.ReplaceAll(got[i].Also[k], w.root, "$ROOT")
+			}
+		}
+		if diff := cmp.Diff([]guardrail.Need{test.want}, got); diff != "" {
+			t.Errorf("%s %s: %s", test.tool, test.args, diff)
+		}
+	}
+}
