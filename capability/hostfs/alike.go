@@ -14,35 +14,37 @@ import (
 // there.
 const maxEntries = 1 << 14
 
-// unlike reports, as an error, that a directory without a name holds another one
-// that is the same text to Unicode: a server may open that one instead, which can
-// lead anywhere.
-func unlike(dir, name string) error {
+// alike finds the name in a directory that is the same text to Unicode as one that
+// is not there, "" if there is none: a server may open the one for the other, which
+// can be a link to anywhere. Where there are several, nobody knows which,
+// and where there are as many entries as may be looked at, whether there is one.
+func alike(dir, name string, most int) (string, error) {
 	if !hasForms(name) {
-		return nil
+		return "", nil
 	}
 	f, err := os.Open(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
-	plain := norm.NFC.String(name)
-	for seen := 0; ; {
-		names, err := f.Readdirnames(maxEntries - seen)
-		for _, other := range names {
-			if norm.NFC.String(other) == plain {
-				return fmt.Errorf("%q is the same text as %q, which is not there", other, name)
-			}
-		}
-		switch seen += len(names); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		case seen == maxEntries:
-			return fmt.Errorf("%s has more than %d entries to compare", dir, maxEntries)
+	names, err := f.Readdirnames(most)
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	if len(names) == most {
+		return "", fmt.Errorf("%s has too many entries to compare", dir)
+	}
+	plain, found := norm.NFC.String(name), ""
+	for _, other := range names {
+		switch {
+		case norm.NFC.String(other) != plain:
+		case found != "":
+			return "", fmt.Errorf("%q could be %q or %q", name, found, other)
+		default:
+			found = other
 		}
 	}
+	return found, nil
 }
 
 // hasForms reports whether Unicode knows another way to write a name. Of ASCII,

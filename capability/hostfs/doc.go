@@ -5,8 +5,8 @@
 //
 // Use it for upstreams that run here. For one behind a URL it says nothing.
 //
-// Where a name is not there, and one that is the same text to Unicode is, the path
-// cannot be resolved: some servers open the one for the other.
+// Where a name is not there, and one that is the same text to Unicode is, the walk goes
+// on with that one: some servers open it instead.
 //
 // # Limitations
 //

@@ -79,8 +79,13 @@ func (w *walk) enter(parent int, more bool) error {
 	info, err := os.Lstat(place)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		w.missing = true
-		return unlike(place[:parent+1], place[parent+1:])
+		other, err := alike(place[:parent+1], place[parent+1:], maxEntries)
+		if other == "" || err != nil {
+			w.missing = true
+			return err
+		}
+		w.at = append(w.at[:parent+1], other...)
+		return w.enter(parent, more)
 	case err == nil && more && isFile(info):
 		w.missing = true // nothing is beneath a file either
 		return nil
