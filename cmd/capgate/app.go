@@ -21,7 +21,7 @@ func (a *app) command() *cobra.Command {
 		Use:   "capgate",
 		Short: "Gives each agent exactly the authority its record says",
 		Long: `capgate gives each agent exactly the authority that its record says: enforced
-at the call, in the kernel and at the model's provider.
+at the call, in the skills it is shown and at the model's provider.
 
 Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 		SilenceErrors: true,
