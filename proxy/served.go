@@ -277,7 +277,7 @@ func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) err
 			return err
 		}
 		s.flaw = skillFile + " cannot be read: " + err.Error()
-		return nil
+		return nil //nolint:nilerr // the skill is hidden, and its list stands
 	}
 	f, listed := s.file(s.uri())
 	if listed && f.check(data) != nil {

@@ -37,7 +37,11 @@ func exposedURI(u *Upstream, uri string) string {
 // segment that moves, nothing escaped that need not be, no query.
 func plainURI(uri string) bool {
 	scheme, rest, ok := strings.Cut(uri, "://")
-	if !ok || len(uri) > maxSkillURI || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+	if !ok || len(uri) > maxSkillURI || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" ||
+		scheme == "" || scheme[0] < 'a' {
+		return false
+	}
+	if host, _, _ := strings.Cut(rest, "/"); strings.ContainsAny(host, ":@") {
 		return false
 	}
 	for segment := range strings.SplitSeq(rest, "/") {
@@ -88,25 +92,23 @@ func unhex(c byte) byte {
 	return 16
 }
 
-// maxEscapes is how often a URI is taken to be escaped.
+// maxEscapes is how often a URI may be escaped.
 const maxEscapes = 4
 
 // looseURI is what a reader that is not strict may take a URI for: in one case,
 // unescaped as often as it goes, without what such readers leave out, and with the
-// segments that move gone. It is compared with, and never asked for.
+// segments that move gone. It is compared with, and never asked for. One that is
+// escaped too often may be anything, and so is taken for a skill's.
 func looseURI(uri string) string {
-	for range maxEscapes {
-		var b strings.Builder
-		for rest := uri; rest != ""; {
-			var c byte
-			if c, rest = unescape(rest); c > ' ' {
-				b.WriteByte(c)
-			}
-		}
-		if b.String() == uri {
+	for n := 0; ; n++ {
+		plain := unescapeAll(uri)
+		if plain == uri {
 			break
 		}
-		uri = b.String()
+		if n == maxEscapes {
+			return skillPrefix
+		}
+		uri = plain
 	}
 	uri = strings.ToLower(strings.ReplaceAll(uri, `\`, "/"))
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
@@ -117,6 +119,18 @@ func looseURI(uri string) string {
 		return path.Clean(uri)
 	}
 	return scheme + ":" + path.Clean("/"+rest)
+}
+
+// unescapeAll unescapes a text once, and leaves out blanks and what does not show.
+func unescapeAll(text string) string {
+	var b strings.Builder
+	for text != "" {
+		var c byte
+		if c, text = unescape(text); c > ' ' {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // isSkillURI reports whether somebody may take a URI for one of the scheme of skills.

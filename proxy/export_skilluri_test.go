@@ -1,0 +1,8 @@
+package proxy
+
+// What tests look at of the URIs of skills.
+var (
+	LooseURI   = looseURI
+	PlainURI   = plainURI
+	IsSkillURI = isSkillURI
+)

@@ -1,0 +1,47 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	"capgate/proxy"
+)
+
+// FuzzSkillURI: whatever the standard library takes for a URI of a skill is taken for
+// one, and so is anything that is escaped from top to bottom; a plain URI is read as
+// itself by whoever unescapes it.
+func FuzzSkillURI(f *testing.F) {
+	for _, uri := range []string{
+		"skill://a/SKILL.md", "SKILL:a", "skill%3a//a/../b", "repo://a/b%2fc", "s\tkill://x", "skill:\\\\a", "repo://a//b/./c?d#e", "%73kill://a", "repo://a/%2525252525252541",
+	} {
+		f.Add(uri)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		u, err := url.Parse(uri)
+		if err == nil && strings.EqualFold(u.Scheme, "skill") && !proxy.IsSkillURI(uri) {
+			t.Errorf("%q is not taken for a skill's", uri)
+		}
+		var escaped strings.Builder
+		for _, c := range []byte(uri) {
+			fmt.Fprintf(&escaped, "%%%02x", c)
+		}
+		if one, other := proxy.LooseURI(uri), proxy.LooseURI(escaped.String()); one != other && other != "skill:" {
+			t.Errorf("%q is taken for %q, and escaped for %q", uri, one, other)
+		}
+		if !proxy.PlainURI(uri) {
+			return
+		}
+		if err != nil {
+			if host, _, _ := strings.Cut(uri[strings.Index(uri, "://")+3:], "/"); !strings.Contains(host, "%") { // which a name may hold
+				t.Errorf("%q is plain, and cannot be read: %v", uri, err)
+			}
+			return
+		}
+		if got := strings.TrimSuffix(path.Clean("/"+u.EscapedPath()), "/"); u.RawQuery != "" || u.Fragment != "" || u.User != nil || !strings.HasSuffix(uri, got) {
+			t.Errorf("%q is plain, and is read as %v with the path %q", uri, u, got)
+		}
+	})
+}
