@@ -36,14 +36,13 @@ class: agent
 sandbox: /w/p
 capabilities:
   - fs.read: { paths: [docs, src] }
-  - fs.write: { in: /w/agents }
   - proc.exec: { cmds: [git] }
   - proc.exec: { in: /w/p/sub, cmds: [jq] }
-  - proc.exec: { in: /w/agents, cmds: [rg] }
   - net.get: { hosts: [github.com] }
   - agent.create: { id: ["x*"] }
 ---`,
-		"wide.md": "---\nclass: agent\nsandbox: /w/p\naccess: rw\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n---\n",
+		"loose.md": "---\nclass: agent\ncapabilities:\n  - fs.write: { in: /w }\n  - fs.read: { in: /w }\n  - proc.exec: { in: /w/agents, cmds: [rg] }\n  - proc.exec: { in: /w, cmds: [jq] }\n---\n",
+		"wide.md":  "---\nclass: agent\nsandbox: /w/p\naccess: rw\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n---\n",
 	}
 	for name, text := range records {
 		all[name] = text
@@ -62,27 +61,31 @@ capabilities:
 		{"scout", skill{"?"}, "nobody", "nobody"},
 		{"scout", skill{"net.get{hosts=[api.github.com]}"}, "", ""},
 		{"scout", skill{"net.get{hosts=[github.com]}"}, "", ""},
-		{"scout", skill{"net.get{hosts=[gitlab.com]}"}, "net.get", "net.get"},                  // the parent has not got it
-		{"scout", skill{"net.get{hosts=[\"*\"]}"}, "net.get", "net.get"},                       // nor this
-		{"scout", skill{"net.get"}, "", "net.get"},                                             // some use
-		{"scout", skill{"net.post"}, "net.post", "net.post"},                                   // not held
-		{"scout", skill{"net.get", "net.post"}, "net.post", "net.get net.post"},                // all of them count
-		{"scout", skill{"tool.invoke{tools=[files.read]}"}, "", ""},                            //
-		{"scout", skill{"tool.invoke{tools=[other.tool]}"}, "tool.invoke", "tool.invoke"},      // outside the toolset
-		{"scout", skill{"tool.invoke{tools=[files.*]}"}, "", ""},                               //
-		{"scout", skill{"tool.invoke{tools=[deploy.*]}"}, "tool.invoke", "tool.invoke"},        // only one of them is held
-		{"rooted", skill{"fs.read{paths=[docs/**]}"}, "", ""},                                  // relative to the root
-		{"rooted", skill{"fs.read{paths=[\"**/docs\"]}"}, "fs.read", "fs.read"},                // at any depth
-		{"rooted", skill{"fs.read{in=/,paths=[w/p/src/a.go]}"}, "", ""},                        //
-		{"rooted", skill{"fs.read{in=/,paths=[etc/passwd]}"}, "fs.read", "fs.read"},            // no clamp makes it less
-		{"rooted", skill{"fs.read"}, "", "fs.read"},                                            //
-		{"rooted", skill{"proc.exec{cmds=[git]}"}, "", ""},                                     //
-		{"rooted", skill{"proc.exec{cmds=[jq]}"}, "", "proc.exec"},                             // in a folder below the root
-		{"rooted", skill{"proc.exec{cmds=[rg]}"}, "proc.exec", "proc.exec"},                    // only behind the fence
-		{"rooted", skill{"proc.exec{patterns=[\"git log **\"]}"}, "", ""},                      //
-		{"rooted", skill{"proc.exec{cmds=[rm]}"}, "proc.exec", "proc.exec"},                    //
-		{"rooted", skill{"proc.eval"}, "proc.eval", "proc.eval"},                               //
-		{"rooted", skill{"fs.write{in=/w,paths=[agents/x.md]}"}, "fs.write", "fs.write"},       // behind the fence
+		{"scout", skill{"net.get{hosts=[gitlab.com]}"}, "net.get", "net.get"},             // the parent has not got it
+		{"scout", skill{"net.get{hosts=[\"*\"]}"}, "net.get", "net.get"},                  // nor this
+		{"scout", skill{"net.get"}, "", "net.get"},                                        // some use
+		{"scout", skill{"net.post"}, "net.post", "net.post"},                              // not held
+		{"scout", skill{"net.get", "net.post"}, "net.post", "net.get net.post"},           // all of them count
+		{"scout", skill{"tool.invoke{tools=[files.read]}"}, "", ""},                       //
+		{"scout", skill{"tool.invoke{tools=[other.tool]}"}, "tool.invoke", "tool.invoke"}, // outside the toolset
+		{"scout", skill{"tool.invoke{tools=[files.*]}"}, "", ""},                          //
+		{"scout", skill{"tool.invoke{tools=[deploy.*]}"}, "tool.invoke", "tool.invoke"},   // only one of them is held
+		{"rooted", skill{"fs.read{paths=[docs/**]}"}, "", ""},                             // relative to the root
+		{"rooted", skill{"fs.read{paths=[\"**/docs\"]}"}, "fs.read", "fs.read"},           // at any depth
+		{"rooted", skill{"fs.read{in=/,paths=[w/p/src/a.go]}"}, "", ""},                   //
+		{"rooted", skill{"fs.read{in=/,paths=[etc/passwd]}"}, "fs.read", "fs.read"},       // no clamp makes it less
+		{"rooted", skill{"fs.read"}, "", "fs.read"},                                       //
+		{"rooted", skill{"proc.exec{cmds=[git]}"}, "", ""},                                //
+		{"rooted", skill{"proc.exec{cmds=[jq]}"}, "", "proc.exec"},                        // in a folder below the root
+		{"rooted", skill{"proc.exec{patterns=[\"git log **\"]}"}, "", ""},                 //
+		{"rooted", skill{"proc.exec{cmds=[rm]}"}, "proc.exec", "proc.exec"},               //
+		{"rooted", skill{"proc.eval"}, "proc.eval", "proc.eval"},                          //
+		{"loose", skill{"fs.write{in=/w,paths=[agents/x.md]}"}, "fs.write", "fs.write"},   // behind the fence
+		{"loose", skill{"fs.write{in=/w,paths=[agent/x.md]}"}, "", ""},
+		{"loose", skill{"fs.read{in=/,paths=[w]}"}, "fs.read", "fs.read"}, // so is a part of this
+		{"loose", skill{"fs.read{in=/,paths=[w/src]}"}, "", ""},
+		{"loose", skill{"proc.exec{cmds=[rg]}"}, "proc.exec", "proc.exec"}, // only behind the fence
+		{"loose", skill{"proc.exec{cmds=[jq]}"}, "", "proc.exec"},
 		{"rooted", skill{"agent.create{id=[xy]}"}, "", ""},                                     //
 		{"rooted", skill{"agent.create"}, "", "agent.create"},                                  //
 		{"rooted", skill{"agent.create{id=[y]}"}, "agent.create", "agent.create"},              //

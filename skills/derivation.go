@@ -35,6 +35,9 @@ func rules() []rule {
 		{names: "write_file replace apply_patch write edit", verbs: "fs.write fs.read", scope: (*derivation).paths},
 
 		{names: "Bash PowerShell Monitor run_shell_command bash shell Shell exec_command", verbs: "proc.eval", scope: (*derivation).command},
+		{names: "BashOutput KillBash KillShell", verbs: "proc.eval"},
+
+		{names: "ListMcpResourcesTool ReadMcpResourceTool list_mcp_resources read_mcp_resource", verbs: "resource.read"},
 
 		{names: "Task Agent task", verbs: "agent.create", scope: (*derivation).agents},
 		{names: "Workflow SendMessage", verbs: "agent.create", scope: (*derivation).anyAgent},
@@ -229,6 +232,9 @@ func (d *derivation) anyAgent(verbs []string, _ string) ([]capability.Spec, stri
 // skill reads Skill(name) and Skill(name *). What the skill requires is found when
 // every skill is known.
 func (d *derivation) skill(t tool) ([]capability.Spec, string) {
+	if !t.scoped {
+		return nil, "" // whichever it uses is shown for what that one requires
+	}
 	name := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(t.spec, "*"), ":"))
 	if !isName(name) {
 		return nil, "it does not say which skill"

@@ -137,7 +137,13 @@ func TestTokens(t *testing.T) {
 		{"AskUserQuestion", ""},
 		{"TodoWrite", ""},
 		{"Skill(other)", "? which skill that is cannot be told here"},
-		{"Skill", "? it does not say which skill"},
+		{"Skill", ""},
+		{"Skill(other *)", "? which skill that is cannot be told here"},
+		{"Skill()", "? it does not say which skill"},
+		{"Skill(../x)", "? it does not say which skill"},
+
+		{"BashOutput", "proc.eval"},
+		{"read_mcp_resource", "resource.read"},
 
 		{"Frobnicate(*)", "? no such tool is known"},
 		{"read ", "fs.read"},
