@@ -40,6 +40,7 @@ func Checks() []Check {
 		{"skill_limit", capability.Error, "folders of skills that are over a limit", "name smaller folders", loaded("skill_limit")},
 		{"skill_link", capability.Warning, "links in the folders of skills, which are not followed", "name the folder that it leads to under skills:", loaded("skill_link")},
 		{"skill_mirror", capability.Warning, "mirrors of skills for agents that are not there", "make a record for the agent, or remove the mirror", loaded("skill_mirror")},
+		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grants(skillReadable)},
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},
 		{"own_files", capability.Error, "grants to write or run programs where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
@@ -70,6 +71,20 @@ func ownFiles(s Subject, g *capability.Grant) string {
 	for _, own := range s.Own {
 		if capability.NewFence(own).Overlaps(set) {
 			return fmt.Sprintf("%s covers %s", g, own.Dir)
+		}
+	}
+	return ""
+}
+
+// skillReadable finds grants that open the files of hidden skills, as files.
+func skillReadable(s Subject, g *capability.Grant) string {
+	if g.Verb() != "fs.read" {
+		return ""
+	}
+	set, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
+	for _, dir := range s.Skills {
+		if capability.NewFence(dir).Overlaps(set) {
+			return fmt.Sprintf("%s reads the files in %s", g, dir.Dir)
 		}
 	}
 	return ""

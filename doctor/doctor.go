@@ -14,6 +14,7 @@ type Subject struct {
 	Upstreams []Upstream
 	Providers []Provider
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
+	Skills    []capability.Root         // the folders of skills
 	Widening  []string                  // providers that take a name for itself and everything beneath
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same

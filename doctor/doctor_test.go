@@ -25,6 +25,7 @@ func subject(t *testing.T, grants ...string) doctor.Subject {
 		Findings: findings,
 		Agents:   []doctor.Agent{{ID: "agents/scout", Set: set}},
 		Own:      []capability.Root{{Dir: "/w/agents", Real: "/w/agents"}},
+		Skills:   []capability.Root{{Dir: "/w/skills", Real: "/w/skills"}},
 		OS:       "linux",
 		Has:      func(string) bool { return true },
 	}
@@ -47,6 +48,8 @@ func TestExamine(t *testing.T) {
 		{"fs.write{paths=[agents/*]}", "error own_files keep records"},
 		{"fs.write{paths=[agents/scout.md]}", "error own_files keep records"},
 		{"fs.write{paths=[\"**/*.md\"]}", "error own_files keep records"},
+		{"fs.read{in=/w}", "warning skill_readable keep the skills"},
+		{"fs.read{paths=[skills/a]}", "warning skill_readable keep the skills"},
 		{"proc.eval{in=/w}", "error own_files keep records"},
 		{"proc.exec{in=/w/src}", "warning any_program name the programs"},
 		{"proc.exec{in=/w/src,cmds=[make]}", "note project_code the OS sandbox"},
@@ -56,7 +59,7 @@ func TestExamine(t *testing.T) {
 		{"net.get{hosts=[localhost]}", "note local_name the address"},
 	} {
 		found := doctor.Examine(subject(t, c.grant))
-		if len(found) != 1 && c.grant != "rye.*" {
+		if len(found) != 1 && c.grant != "rye.*" && c.grant != "fs.read{in=/}" {
 			t.Errorf("%s: %v", c.grant, found)
 			continue
 		}

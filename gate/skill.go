@@ -50,7 +50,10 @@ func (g *Gate) Skill(agent string, s Skill) Satisfaction {
 		q.root = ag.Root
 	}
 	var missing []Missing
-	for _, need := range needs {
+	for i, need := range needs {
+		if slices.ContainsFunc(needs[:i], need.Equal) {
+			continue // several tools need the same
+		}
 		if m, covered := q.covers(need); !covered {
 			m.Need = need
 			missing = append(missing, m)

@@ -2,9 +2,13 @@ package gate_test
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"capgate/agents"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -332,4 +336,25 @@ func world() (world []string) {
 		world = append(world, "proc.exec{argv=["+argv+"]}")
 	}
 	return world
+}
+
+// BenchmarkSkill is what one skill costs in a list, for an agent under another.
+func BenchmarkSkill(b *testing.B) {
+	dir := b.TempDir()
+	for name, text := range records {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	roster, err := agents.Load(agents.Options{Config: capability.Root{Dir: "/w", Real: "/w"}, View: capability.View{Cwd: "/w"}}, dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := &gate.Gate{Roster: roster, Fence: capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/w/agents"})}
+	s := skill{"fs.read", "net.get{hosts=[api.github.com]}", "fs.write{in=/w,paths=[src/**]}", "tool.invoke{tools=[files.read]}"}
+	for b.Loop() {
+		if got := g.Skill("scout", s); !got.Satisfied {
+			b.Fatal(got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,7 +113,7 @@ func (w *walk) entries(rel string) ([]os.DirEntry, error) {
 	defer func() { _ = f.Close() }() // nothing was written
 	entries, err := f.ReadDir(maxEntries)
 	switch {
-	case err != nil && err != io.EOF:
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s cannot be listed", clip(rel))
 	case len(entries) == maxEntries:
 		w.over = fmt.Sprintf("a folder in it holds more than %d names", maxEntries-1)

@@ -51,10 +51,9 @@ func readHead(text []byte) (*head, error) {
 		return nil, err
 	}
 	for _, read := range []func(string) (string, bool){firstMarks, trimmedLines, lineStarts} {
-		if other, ok := read(string(text)); !ok || other != raw {
-			if !h.agrees(other, ok) {
-				return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
-			}
+		other, ok := read(string(text))
+		if same := ok && strings.TrimSpace(other) == strings.TrimSpace(raw); !same && !h.agrees(other, ok) {
+			return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
 		}
 	}
 	return h, nil
@@ -205,7 +204,7 @@ func isKey(text string) bool {
 // its spelling counts as that: a slip of the pen must not ask for less.
 func (h *head) take(key string, value *yaml.Node) error {
 	var err error
-	switch folded := strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(key)); {
+	switch folded := strings.ToLower(strings.Map(withoutJoints, key)); {
 	case key == "name":
 		h.name, err = textOf(key, value)
 	case key == "description":
@@ -216,6 +215,14 @@ func (h *head) take(key string, value *yaml.Node) error {
 		h.hooks = h.hooks || !isEmpty(value)
 	}
 	return err
+}
+
+// withoutJoints drops what may stand between the words of a key.
+func withoutJoints(r rune) rune {
+	if strings.ContainsRune("-_ ", r) {
+		return -1
+	}
+	return r
 }
 
 // takeTools reads allowed-tools: in the forms that real files have: one text with

@@ -318,10 +318,12 @@ func (u *update) remove(name string) error {
 // skill whole or not at all; what others put there comes back.
 func (u *update) clear(name string, files map[string]string) error {
 	info, err := u.root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil || !info.IsDir() { // a link, or a file: not what the mirror wrote
+	case err != nil:
+		return fmt.Errorf("look at %s in the mirror: %w", name, err)
+	case !info.IsDir(): // a link, or a file: not what the mirror wrote
 		return nil
 	}
 	if err := u.root.Rename(name, asideName+name); err != nil {

@@ -55,6 +55,7 @@ func (w *world) subject() doctor.Subject {
 			s.Widening = append(s.Widening, p.Name)
 		}
 	}
+	s.Skills, _ = roots(w.cfg.Skills.Folders, w.view) // found when the fence was made
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
 			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set})

@@ -219,7 +219,7 @@ func (w *world) matrix() (ids []string, rows []matrixRow) {
 }
 
 // skillsAsked runs a command about the skills of one agent, or of all.
-func (a *app) skillsAsked(use, short, example string, print func(w *world, ag *agents.Agent) error) *cobra.Command {
+func (a *app) skillsAsked(use, short, example string, show func(w *world, ag *agents.Agent) error) *cobra.Command {
 	var agent string
 	var all bool
 	cmd := &cobra.Command{
@@ -239,7 +239,7 @@ func (a *app) skillsAsked(use, short, example string, print func(w *world, ag *a
 			if err != nil {
 				return err
 			}
-			return print(w, ag)
+			return show(w, ag)
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent")
