@@ -202,7 +202,8 @@ func perplexityMember(name string) rule {
 // sonar gives a search that is part of the model the domains that are held. Where
 // none is left the request cannot go up.
 func (r *request) sonar(root wire.Value) {
-	if off, _ := root.Get("disable_search"); r.web.all || string(off.Raw()) == "true" {
+	researches := strings.Contains(strings.ToLower(textOf(root, "model")), "deep-research") // which is to search
+	if off, _ := root.Get("disable_search"); r.web.all || string(off.Raw()) == "true" && !researches {
 		return
 	}
 	const most = 20

@@ -51,7 +51,8 @@ func listed(v wire.Value) (wanted func(string) bool, ok bool) {
 func (r *request) connects(v wire.Value) (capability.Code, string) {
 	const members = "type server_label server_url server_description allowed_tools authorization headers require_approval defer_loading allowed_callers"
 	c, ok := r.connectorAt(textOf(v, "server_url"))
-	if !ok || only(v, members) != "" {
+	label := textOf(v, "server_label")
+	if !ok || !r.unconnected(label) || only(v, members) != "" {
 		return capability.ScopeViolation, foreign
 	}
 	allowed, _ := v.Get("allowed_tools")
@@ -60,6 +61,7 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 	if !ok || len(tools) == 0 {
 		return capability.ScopeViolation, "no tool of " + clip(c.Name) + " is covered by tool.invoke"
 	}
+	r.connected = append(r.connected, Connector{Name: label, URL: c.URL, Tools: tools})
 	changed := !same(allowed, tools) && r.set(v, "allowed_tools", appendList(nil, tools))
 	if r.kit == openKit && r.set(v, "require_approval", []byte(`"always"`)) {
 		changed = true
@@ -68,6 +70,46 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 		r.note(Change{Tool: "mcp " + clip(c.Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Hosts: tools})
 	}
 	return "", ""
+}
+
+// maxConnected caps the MCP servers of one request.
+const maxConnected = 64
+
+// unconnected reports whether a server can still be given a name in the request.
+func (r *request) unconnected(name string) bool {
+	return len(r.connected) < maxConnected && !slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == name })
+}
+
+// offers reports whether a server that stays offers a tool.
+func (r *request) offers(server, tool string) bool {
+	return slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server && slices.Contains(c.Tools, tool) })
+}
+
+// foreignItem judges what an input says of foreign tools, which an agent can make
+// up: a list of them, a call, a request to consent to one, or the consent to a
+// request that stands before it. A call that is over is no more than history.
+func (r *request) foreignItem(kind string, v wire.Value) bool {
+	server, name := textOf(v, "server_label"), textOf(v, "name")
+	switch kind {
+	case "mcp_list_tools":
+		tools, _ := v.Get("tools")
+		for t := range tools.Elems() {
+			if !r.offers(server, textOf(t, "name")) {
+				return false
+			}
+		}
+		return tools.Kind() == wire.Array
+	case "mcp_call":
+		output, _ := v.Get("output")
+		return output.Kind() == wire.String && len(r.policy.Connectors) > 0 || r.offers(server, name)
+	case "mcp_approval_request":
+		if r.asked == nil {
+			r.asked = map[string]bool{}
+		}
+		r.asked[textOf(v, "id")] = true
+		return r.offers(server, name)
+	}
+	return r.asked[textOf(v, "approval_request_id")]
 }
 
 // servers judges the MCP servers of a request in the form of Anthropic.
@@ -85,8 +127,7 @@ func (r *request) server(v wire.Value) bool {
 	allowed, _ := configuration.Get("allowed_tools")
 	wanted, readable := listed(allowed)
 	tools := r.granted(c, wanted)
-	twice := slices.ContainsFunc(r.connected, func(o Connector) bool { return o.Name == name })
-	if !ok || !readable || twice || len(tools) == 0 || only(v, "type name url authorization_token tool_configuration") != "" || only(configuration, "enabled allowed_tools") != "" {
+	if !ok || !readable || !r.unconnected(name) || len(tools) == 0 || only(v, "type name url authorization_token tool_configuration") != "" || only(configuration, "enabled allowed_tools") != "" {
 		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Omitted, Code: capability.ScopeViolation, Why: foreign})
 		return false
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"net/url"
 	"strings"
 
 	"capgate/capability"
@@ -94,14 +95,13 @@ func (r *request) googlePart(v wire.Value) bool {
 // googleFile judges a file that is named by its address: one of Google's own
 // stores, or one that Google would fetch.
 func (r *request) googleFile(v wire.Value) bool {
-	const stores = "https://generativelanguage.googleapis.com/"
 	r.members(v, func(name string) rule {
 		switch fold(name) {
 		case "mimetype", "displayname":
 			return keep
 		case "fileuri":
 			return func(v wire.Value) bool {
-				if text, _ := v.Str(); strings.HasPrefix(text, stores) || strings.HasPrefix(text, "files/") {
+				if text, _ := v.Str(); isStore(text) {
 					return r.stored(v)
 				}
 				return r.address(v)
@@ -110,6 +110,13 @@ func (r *request) googleFile(v wire.Value) bool {
 		return nil
 	})
 	return true
+}
+
+// isStore reports whether an address is of a file that Google keeps for whoever has
+// the key, however it is written.
+func isStore(text string) bool {
+	at, err := url.Parse(strings.TrimSpace(text))
+	return err == nil && (strings.HasPrefix(at.Path, "files/") || strings.HasPrefix(strings.ToLower(at.Hostname()), "generativelanguage."))
 }
 
 func (r *request) functionResponse(v wire.Value) bool {

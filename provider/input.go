@@ -35,7 +35,7 @@ func (r *request) address(v wire.Value) bool {
 
 // fileData judges the data of a file, in whose place some take an address.
 func (r *request) fileData(v wire.Value) bool {
-	if text, _ := v.Str(); strings.Contains(text, ":") { // base64 has none
+	if text, ok := v.Str(); v.Kind() != wire.Null && (!ok || strings.Contains(text, ":")) { // which base64 never holds
 		return r.address(v)
 	}
 	return true
@@ -52,24 +52,43 @@ func (r *request) stored(v wire.Value) bool {
 	return true
 }
 
-// inputs judges the addresses and files in a tool or block that is not looked at
-// otherwise.
+// inputs judges the addresses, files and models in a tool that is not looked at
+// otherwise. Tools in it would be offered by nobody.
 func (r *request) inputs(v wire.Value) {
-	for key, member := range v.Members() {
-		name, _ := key.Str()
-		switch fold(name) {
-		case "url", "imageurl", "fileurl", "uri", "fileuri", "audiourl", "videourl", "documenturl":
-			if member.Kind() == wire.Object {
-				r.inputs(member)
-			} else {
-				r.address(member)
-			}
-		case "fileid", "fileids":
-			r.stored(member)
-		default:
-			if member.Kind() == wire.Object {
-				r.inputs(member)
-			}
+	switch v.Kind() {
+	case wire.String:
+		if text, _ := v.Str(); isWeb(text) {
+			r.address(v)
+		}
+	case wire.Array:
+		for element := range v.Elems() {
+			r.inputs(element)
+		}
+	case wire.Object:
+		for key, member := range v.Members() {
+			name, _ := key.Str()
+			r.inputMember(name, member)
 		}
 	}
+}
+
+func (r *request) inputMember(name string, v wire.Value) {
+	switch fold(name) {
+	case "url", "imageurl", "fileurl", "uri", "fileuri", "audiourl", "videourl", "documenturl":
+		if v.Kind() == wire.String {
+			r.address(v)
+			return
+		}
+	case "fileid", "fileids":
+		r.stored(v)
+	case "model":
+		r.modelMember(v)
+	case "models":
+		r.elements(v, r.modelMember)
+	case "filters":
+		return // what is compared, not read
+	case "tools", "plugins", "mcpservers", "serverurl", "connectorid", "tunnelid", "definition":
+		r.forbid(`"` + clip(name) + `" does not belong in a tool`)
+	}
+	r.inputs(v)
 }

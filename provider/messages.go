@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"capgate/capability"
@@ -196,23 +197,43 @@ func (r *request) addition(v wire.Value) bool {
 	return r.unknown(kind)(v)
 }
 
-// paused refuses to continue a turn in the middle of a tool that is left out: the
-// provider would want the tool again.
+// paused refuses to continue a turn in the middle of a tool that is not offered:
+// the provider would run what the agent wrote into it, or want the tool again.
 func (r *request) paused(root wire.Value) {
 	messages, _ := root.Get("messages")
-	var last, block wire.Value
-	for last = range messages.Elems() {
-		continue
+	var last wire.Value
+	for m := range messages.Elems() {
+		if textOf(m, "role") == "assistant" {
+			last = m
+		}
 	}
 	content, _ := last.Get("content")
-	for block = range content.Elems() {
-		continue
+	over := map[string]bool{}
+	for block := range content.Elems() {
+		over[textOf(block, "tool_use_id")] = true
 	}
+	for block := range content.Elems() {
+		if id := textOf(block, "id"); (id == "" || !over[id]) && !r.mayContinue(block) {
+			r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(textOf(block, "name"))+", which is left out: begin another one")
+			return
+		}
+	}
+}
+
+// mayContinue reports whether a block begins nothing that runs at the provider, or
+// something that is offered.
+func (r *request) mayContinue(block wire.Value) bool {
 	name := textOf(block, "name")
-	if strings.HasSuffix(name, codeExecution) {
-		name = codeExecution
+	switch textOf(block, "type") {
+	case "mcp_tool_use":
+		return r.offers(textOf(block, "server_name"), name)
+	case "server_tool_use":
+		if strings.HasSuffix(name, codeExecution) {
+			return r.policy.holds(codeExecution).Allowed()
+		}
+		return slices.ContainsFunc(r.kept, func(ref reference) bool {
+			return ref.name == name || ref.name == "" && strings.HasPrefix(ref.kind, name)
+		})
 	}
-	if textOf(last, "role") == "assistant" && textOf(block, "type") == "server_tool_use" && r.lost(func(ref reference) bool { return ref.name == name }) {
-		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(name)+", which is left out: begin another one")
-	}
+	return true
 }

@@ -63,21 +63,21 @@ func (r *request) item(v wire.Value) bool {
 	}
 	switch kind {
 	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
-		"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call",
-		"shell_call_output", "apply_patch_call", "apply_patch_call_output", "tool_search_call", "compaction",
-		"compaction_trigger":
+		"code_interpreter_call", "local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
+		"apply_patch_call_output", "tool_search_call", "compaction", "compaction_trigger":
 		return true
 	case "", "message":
+		if kind == "" && !isMessage(v) {
+			r.forbid(elsewhere)
+		}
 		r.turn(v)
+	case "image_generation_call", "shell_call", "program", "program_output":
+		r.made(kind, v)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output":
 		r.partsOf(v, "output")
-	case "program", "program_output":
-		if code, why := r.needs(codeExecution); why != "" {
-			r.deny(http.StatusForbidden, code, kind+": "+why)
-		}
 	case "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call":
-		if len(r.policy.Connectors) == 0 {
-			r.deny(http.StatusForbidden, capability.ScopeViolation, foreign)
+		if !r.foreignItem(kind, v) {
+			r.deny(http.StatusForbidden, capability.ScopeViolation, kind+": "+foreign)
 		}
 	case "additional_tools":
 		added, _ := v.Get("tools")
@@ -86,7 +86,7 @@ func (r *request) item(v wire.Value) bool {
 		found, _ := v.Get("tools")
 		r.elements(found, r.tool)
 	case "item_reference", "configuration_update":
-		r.forbid(`"` + kind + `" refers to what the provider keeps, which cannot be judged: send the input itself`)
+		r.forbid(elsewhere)
 	default:
 		return r.unknown(kind)(v)
 	}
@@ -109,6 +109,34 @@ func (r *request) turn(v wire.Value) {
 	})
 }
 
+// why an item that the provider keeps does not go up
+const elsewhere = "an item that refers to what the provider keeps cannot be judged: send the input itself"
+
+// isMessage reports whether an item without a type is a message. It is taken for a
+// reference to an item that is stored when anything of a message is missing.
+func isMessage(v wire.Value) bool {
+	_, typed := v.Get("type")
+	_, has := v.Get("content")
+	return !typed && has && textOf(v, "role") != ""
+}
+
+// made judges what a tool of the provider has made: code and commands that stand in
+// a container there, and a picture that only its id is there of.
+func (r *request) made(kind string, v wire.Value) {
+	where, _ := v.Get("environment")
+	id, _ := v.Get("id")
+	picture, _ := v.Get("result")
+	switch {
+	case kind == "image_generation_call" && picture.Kind() != wire.String:
+		r.stored(id)
+	case kind == "image_generation_call", kind == "shell_call" && (where.Kind() == wire.Invalid || where.Kind() == wire.Null || textOf(where, "type") == "local"):
+	default:
+		if code, why := r.needs(codeExecution); why != "" {
+			r.deny(http.StatusForbidden, code, kind+": "+why)
+		}
+	}
+}
+
 // partsOf judges content that is text, one part or a list of parts.
 func (r *request) partsOf(v wire.Value, member string) {
 	switch content, _ := v.Get(member); content.Kind() {
@@ -127,27 +155,27 @@ func (r *request) part(v wire.Value) bool {
 		return true
 	}
 	switch kind {
-	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "input_audio", "output_audio", "thinking", "reference":
+	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "output_audio", "thinking", "reference":
 		return true
-	case "input_image", "input_file", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
+	case "input_image", "input_file", "input_audio", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
 		r.media(v)
 		return true
 	}
 	return r.unknown(kind)(v)
 }
 
-// media judges where the image, video or file of a part comes from.
+// media judges where the image, video, sound or file of a part comes from.
 func (r *request) media(v wire.Value) {
 	for key, member := range v.Members() {
 		name, _ := key.Str()
 		switch {
-		case name == "type" || name == "detail" || name == "filename" || name == "file_name" || name == "prompt_cache_breakpoint" || name == "cache_control" || name == "document_name" || name == "format":
+		case slices.Contains([]string{"type", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format"}, name):
 		case name == "file_id":
 			r.stored(member)
-		case name == "file_data":
-			r.fileData(member)
 		case member.Kind() == wire.Object:
 			r.media(member)
+		case slices.Contains([]string{"file_data", "data", "input_audio"}, name):
+			r.fileData(member)
 		case slices.Contains([]string{"image_url", "file_url", "video_url", "document_url", "pdf_url", "url"}, name):
 			r.address(member)
 		default:

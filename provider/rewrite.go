@@ -63,6 +63,8 @@ type request struct {
 	kept, gone []reference // tools that stay, and those that were left out
 	lists      int         // of domains
 	connected  []Connector // MCP servers that stay, under the names that the request gives them
+
+	asked map[string]bool // ids of requests to consent to a foreign tool
 }
 
 // walk reads a whole body: every member has a rule, and what has none is refused.

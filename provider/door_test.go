@@ -1,0 +1,116 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/provider"
+)
+
+// TestBackDoors: what refers to the provider's store, names an address or has
+// something run there, without looking like it. What opens the same door with
+// every right to goes through.
+func TestBackDoors(t *testing.T) {
+	hub := func(p *provider.Policy) {
+		p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
+	}
+	const read = `{"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","allowed_tools":["read"],"require_approval":"always"}],"input":[`
+	const consent = `{"type":"mcp_approval_response","approval_request_id":"r1","approve":true}`
+	request := func(label, tool string) string {
+		return `{"type":"mcp_approval_request","id":"r1","server_label":"` + label + `","name":"` + tool + `","arguments":"{}"}`
+	}
+	inAssistant := func(members, blocks string) string {
+		return `{` + members + `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[` + blocks + `]}]}`
+	}
+	const ask = `{"type":"server_tool_use","id":"s1","name":"bash_code_execution","input":{}}`
+	const code = `"tools":[{"type":"code_execution_20250825","name":"code_execution"}],`
+	for name, test := range map[string]struct {
+		where, body string
+		grants      []string
+		change      func(*provider.Policy)
+		code        capability.Code // "" passes as it is
+	}{
+		"an item that is stored, without its type": {where: responses, body: `{"input":[{"id":"msg_1"}]}`, code: capability.Forbidden},
+		"the same, of no type":                     {where: responses, body: `{"input":[{"type":null,"id":"msg_1","role":"user","content":"a"}]}`, code: capability.Forbidden},
+		"the same, half a message":                 {where: responses, body: `{"input":[{"id":"msg_1","role":"user"}]}`, code: capability.Forbidden},
+		"a message with an id":                     {where: responses, body: `{"input":[{"id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
+		"a picture that is stored":                 {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1"}]}`, code: capability.CapabilityAbsent},
+		"a picture that is not there":              {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}`, code: capability.CapabilityAbsent},
+		"a picture that comes along":               {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1","result":"aGk=","status":"completed"}]}`},
+		"a shell in a container of somebody":       {where: responses, body: `{"input":[{"type":"shell_call","call_id":"c","action":{"commands":["id"]},"environment":{"type":"container_reference","container_id":"x"}}]}`, code: capability.CapabilityAbsent},
+		"a shell at the agent":                     {where: responses, body: `{"input":[{"type":"shell_call","call_id":"c","action":{"commands":["id"]},"environment":{"type":"local"}}]}`},
+		"instructions that are items":              {where: responses, body: `{"instructions":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, code: capability.MalformedRequest},
+
+		"sound from elsewhere":            {where: mistral, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":"https://evil.example/a.mp3"}]}]}`, code: capability.CapabilityAbsent},
+		"sound from elsewhere, inside":    {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"https://evil.example/a.mp3","format":"mp3"}}]}]}`, code: capability.CapabilityAbsent},
+		"sound":                           {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]}`},
+		"sound, in short":                 {where: mistral, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":"aGk="}]}]}`},
+		"an address behind spaces":        {where: router, body: `{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a","file_data":"                    https://evil.example/a"}}]}]}`, code: capability.CapabilityAbsent},
+		"an address in a setting":         {where: messages, body: `{"context_management":{"edits":[{"type":"x","from":"                    https://evil.example/a"}]}}`, code: capability.Forbidden},
+		"a store by its port":             {where: generate, grants: []string{hosts("*")}, body: `{"contents":[{"parts":[{"fileData":{"fileUri":"https://generativelanguage.googleapis.com:443/v1beta/files/x"}}]}]}`, code: capability.CapabilityAbsent},
+		"a store in capitals":             {where: generate, grants: []string{hosts("*")}, body: `{"contents":[{"parts":[{"fileData":{"fileUri":"HTTPS://GenerativeLanguage.googleapis.com./v1beta/files/x"}}]}]}`, code: capability.CapabilityAbsent},
+		"pictures for a picture":          {where: responses, grants: []string{"provider.image_generation"}, body: `{"tools":[{"type":"image_generation","more":[{"image_url":"https://evil.example"}]}]}`, code: capability.CapabilityAbsent},
+		"an address by another name":      {where: responses, grants: []string{"provider.image_generation"}, body: `{"tools":[{"type":"image_generation","style":["https://evil.example"]}]}`, code: capability.CapabilityAbsent},
+		"what a file search looks for":    {where: responses, grants: []string{"provider.file_search"}, body: `{"tools":[{"type":"file_search","vector_store_ids":["vs"],"filters":{"type":"eq","key":"from","value":"https://a.example"}}]}`},
+		"tools of somebody who is called": {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"tools":[{"type":"openrouter:web_search"}]}}]}`, code: capability.Forbidden},
+		"a model that searches, called":   {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"perplexity/sonar"}}]}`, code: capability.CapabilityAbsent},
+		"models that search, called":      {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"models":["x/y","x/y:online"]}}]}`, code: capability.CapabilityAbsent},
+		"a model that is called":          {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"x/y"}}]}`},
+		"a search that can't be off":      {where: sonar, body: `{"model":"sonar-deep-research","disable_search":true,"messages":[]}`, code: capability.CapabilityAbsent},
+
+		"consent to what is granted":     {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "read") + "," + consent + `]}`},
+		"consent to another tool":        {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "write") + "," + consent + `]}`, code: capability.ScopeViolation},
+		"consent to another server":      {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("b", "read") + "," + consent + `]}`, code: capability.ScopeViolation},
+		"consent to what is not shown":   {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + consent + `]}`, code: capability.ScopeViolation},
+		"consent without any connection": {where: responses, change: hub, body: `{"input":[` + request("a", "read") + "," + consent + `]}`, code: capability.ScopeViolation},
+		"a call that is not over":        {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + `{"type":"mcp_call","id":"m","server_label":"a","name":"write","arguments":"{}"}]}`, code: capability.ScopeViolation},
+		"a call that is over":            {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + `{"type":"mcp_call","id":"m","server_label":"a","name":"write","arguments":"{}","output":"done"}]}`},
+		"a list of what is granted":      {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + `{"type":"mcp_list_tools","id":"l","server_label":"a","tools":[{"name":"read","input_schema":{}}]}]}`},
+		"a list of more":                 {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + `{"type":"mcp_list_tools","id":"l","server_label":"a","tools":[{"name":"read","input_schema":{}},{"name":"write","input_schema":{}}]}]}`, code: capability.ScopeViolation},
+
+		"code that waits to run, offered by nobody": {where: messages, body: inAssistant("", ask), code: capability.ScopeViolation},
+		"code that waits, before a search": {
+			where: messages, grants: []string{hosts("*")}, code: capability.ScopeViolation,
+			body: inAssistant(`"tools":[{"type":"web_search_20250305","name":"web_search"}],`, ask+`,{"type":"server_tool_use","id":"s2","name":"web_search","input":{}}`),
+		},
+		"code that waits, before a note": {
+			where: messages, code: capability.ScopeViolation,
+			body: strings.Replace(inAssistant("", ask), "]}]}", `]},{"role":"user","content":[{"type":"text","text":"go on"}]}]}`, 1),
+		},
+		"code that has run":               {where: messages, body: inAssistant("", ask+`,{"type":"bash_code_execution_tool_result","tool_use_id":"s1","content":{}}`)},
+		"code that waits, and is offered": {where: messages, grants: []string{"provider.code_execution"}, body: inAssistant(code, ask)},
+		"a foreign tool that waits":       {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}}`), code: capability.ScopeViolation},
+		"a foreign tool that was called":  {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}},{"type":"mcp_tool_result","tool_use_id":"s1","content":"a"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := holding(t, test.grants...)
+			if test.change != nil {
+				test.change(&p)
+			}
+			out, _, refused := rewrite(t, test.where, test.body, p)
+			switch {
+			case test.code == "" && (refused != nil || out != test.body):
+				t.Errorf("%v; sent %s", refused, out)
+			case test.code != "" && (refused == nil || refused.Code != test.code):
+				t.Errorf("%v, want %s; sent %s", refused, test.code, out)
+			}
+		})
+	}
+}
+
+// TestWhereCodeRuns: each tool that runs code says where in one member, and another
+// one does not make it look like the agent's.
+func TestWhereCodeRuns(t *testing.T) {
+	for _, tool := range []string{
+		`{"type":"shell","container":{"type":"local"},"environment":{"type":"container_auto"}}`,
+		`{"type":"shell","container":{"type":"local"}}`,
+		`{"type":"code_interpreter","container":{"type":"local"}}`,
+		`{"type":"code_interpreter","environment":{"type":"local"}}`,
+		`{"type":"code_interpreter","environment":{"type":"local"},"container":"cntr_1"}`,
+	} {
+		if out, _, refused := rewrite(t, responses, `{"tools":[`+tool+`]}`, holding(t)); out != `{}` {
+			t.Errorf("%s: %s (%v)", tool, out, refused)
+		}
+	}
+}
