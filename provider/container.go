@@ -12,15 +12,16 @@ const maxNetwork = 100
 // here, or at the agent. A container that is there already has a network that
 // somebody else wrote.
 func (r *request) runs(v wire.Value) (capability.Code, string) {
-	if name := only(v, "type container environment allowed_callers"); name != "" {
+	member := "container"
+	if textOf(v, "type") == "shell" {
+		member = "environment"
+	}
+	if name := only(v, "type allowed_callers "+member); name != "" {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
 	}
-	where, ok := v.Get("container")
-	if !ok {
-		where, ok = v.Get("environment")
-	}
+	where, ok := v.Get(member)
 	kind, _ := typeOf(where)
-	if kind == "local" {
+	if kind == "local" && member == "environment" {
 		return "", ""
 	}
 	code, why := r.needs(codeExecution)
