@@ -168,7 +168,9 @@ func TestConsultAnswers(t *testing.T) {
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
-		"moved":       func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example", http.StatusMovedPermanently) },
+		"moved": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example", http.StatusMovedPermanently)
+		},
 		"not changed": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) },
 		"gzip": func(w http.ResponseWriter, _ *http.Request) {
 			var b bytes.Buffer
