@@ -72,13 +72,13 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Verb != "":
 		d.need = string(v.Verb)
 		d.why = fmt.Sprintf("this needs %s, and no grant of %s is held", v.Verb, v.Verb)
-		d.advise(c, v)
+		c.advise(&d, v)
 	case v.Approve != "":
 		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
 		d.hint = "somebody must approve it first"
 	case need != nil:
 		d.why = reason(v.Decision, d.need, d.held)
-		d.advise(c, v)
+		c.advise(&d, v)
 	}
 	if d.why == "" {
 		d.why = meaning(d.code)
@@ -132,7 +132,7 @@ func meaning(code capability.Code) string {
 
 // advise names the narrowest grants that would allow what was denied. Where none
 // would, the agent is not told what stands in the way: that may be another agent.
-func (d *denial) advise(c *call, v gate.Verdict) {
+func (c *call) advise(d *denial, v gate.Verdict) {
 	const stay = "stay within what is held"
 	if d.code == capability.NotAvailable {
 		d.hint = "do without it"

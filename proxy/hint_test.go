@@ -121,7 +121,7 @@ func TestHints(t *testing.T) {
 			if d.Hint != c.hint {
 				t.Errorf("the hint is\n %s\nand not\n %s", d.Hint, c.hint)
 			}
-			if strings.Contains(string(answer.Raw), "boss") {
+			if strings.Contains(answer.Raw, "boss") {
 				t.Errorf("the agent is told of another one: %s", answer.Raw)
 			}
 			events := w.events.of("decision")

@@ -277,10 +277,10 @@ func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) err
 			return err
 		}
 		s.flaw = skillFile + " cannot be read: " + err.Error()
-		return nil //nolint:nilerr // the skill is hidden, and its list stands
+		return nil // the skill is hidden, and its list stands
 	}
 	f, listed := s.file(s.uri())
-	if listed && f.check(data) != nil {
+	if differs := listed && f.check(data) != nil; differs {
 		s.flaw = skillFile + " has not the digest that is listed"
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestRecordedTargets(t *testing.T) {
 		{"run", `{"command":["git","log","--format=a b"]}`, guardrail.Need{Verb: "proc.exec", Object: `git log "--format=a b"`, In: "$ROOT", Argument: "command"}},
 	} {
 		answer := c.request("tools/call", `{"name":"up__`+test.tool+`","arguments":`+test.args+`}`)
-		if strings.Contains(string(answer.Raw), w.root+"/secret") {
+		if strings.Contains(answer.Raw, w.root+"/secret") {
 			t.Errorf("%s: the agent is told where a link leads: %s", test.args, answer.Raw)
 		}
 		all := w.events.of("decision")

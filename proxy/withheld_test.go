@@ -21,7 +21,7 @@ func TestWithheld(t *testing.T) {
 	w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
 	c := w.client("scout")
 	c.initialize("{}")
-	ask := func(method, params string) string { return string(c.request(method, params).Raw) }
+	ask := func(method, params string) string { return c.request(method, params).Raw }
 	for method, shown := range map[string]string{"prompts/list": "good", "resources/list": "note://good", "resources/templates/list": "memo://"} {
 		list := ask(method, "{}")
 		if !strings.Contains(list, shown) || strings.Contains(list, "bad") || strings.Contains(list, "sly") {

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func alike(dir, name string, most int) (string, error) {
 	}
 	defer f.Close()
 	names, err := f.Readdirnames(most)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
 	if len(names) == most {

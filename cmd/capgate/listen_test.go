@@ -17,7 +17,7 @@ import (
 // its owner, and nothing but the gateway touches it.
 func TestListenSocket(t *testing.T) {
 	p := newPlace(t)
-	dir, err := os.MkdirTemp("", "cg") // a socket's name must be short
+	dir, err := os.MkdirTemp("", "cg") //nolint:usetesting // a socket's name must be short
 	if err != nil {
 		t.Fatal(err)
 	}
