@@ -28,9 +28,10 @@ type FS interface {
 
 // View is how one upstream reads a path argument.
 type View struct {
-	Cwd  string // what a relative path hangs from; "" when that is unknown
-	Home string // what ~ stands for; "" when that is unknown
-	FS   FS     // nil for an upstream whose files are not ours to see
+	Cwd  string   // what a relative path hangs from; "" when that is unknown
+	Told []string // what it may hang from as well: directories that the upstream is told to work in
+	Home string   // what ~ stands for; "" when that is unknown
+	FS   FS       // nil for an upstream whose files are not ours to see
 }
 
 // Path is every way an upstream may read one path argument. A set covers it when
@@ -241,11 +242,14 @@ func (v View) absolute(text string) []string {
 	if strings.HasPrefix(text, "/") {
 		return []string{text}
 	}
-	full := below(v.Cwd, text)
-	if text != "~" && !strings.HasPrefix(text, "~/") {
-		return []string{full}
+	places := []string{below(v.Cwd, text)}
+	for _, dir := range v.Told {
+		places = appendNew(places, below(dir, text))
 	}
-	return []string{full, below(v.Home, text[1:])}
+	if text == "~" || strings.HasPrefix(text, "~/") {
+		places = append(places, below(v.Home, text[1:]))
+	}
+	return places
 }
 
 func below(base, text string) string {

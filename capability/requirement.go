@@ -97,7 +97,7 @@ const maxTouches = 2000
 
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
-	v.Cwd = dir
+	v.Cwd, v.Told = dir, nil // the words are the program's, not the upstream's
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
 			r.opaque = "the call names more paths than can be looked at"

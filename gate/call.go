@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"capgate/agents"
@@ -16,6 +17,7 @@ type Tool struct {
 	Name    string        // among capabilities: upstream.tool
 	Mapping *mapping.Tool // nil for one that no mapping covers
 	View    capability.View
+	Roots   bool // the server may ask in which directory the agent works
 
 	// Declared is what the operator declares that the tool touches: a call must
 	// be inside it. Nil is no declaration. An agent of the Ethos dialect calls
@@ -47,7 +49,7 @@ func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	if denied != nil && denied.Verb == "" {
 		return *denied
 	}
-	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View, Limits: line.Chain.Limits})
+	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: g.view(agent, t.View, t.Roots), Limits: line.Chain.Limits})
 	if denied != nil {
 		denied.Needs = needs // decided already; what would be needed is worth knowing all the same
 		return *denied
@@ -56,6 +58,17 @@ func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 		return refused(err)
 	}
 	return g.all(line, t.Name, needs)
+}
+
+// view is how a server reads the paths of an agent. One that asks for roots may take
+// the agent's for what relative paths hang from, in place of its own directory.
+func (g *Gate) view(agent string, v capability.View, roots bool) capability.View {
+	ag, ok := g.Roster.Agent(agent)
+	if !ok || !roots || ag.Root.IsZero() || ag.Root.Dir == v.Cwd {
+		return v
+	}
+	v.Told = append(slices.Clip(v.Told), ag.Root.Dir)
+	return v
 }
 
 // Use decides what a server in this process is about to touch, while it answers a

@@ -90,6 +90,40 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestToldRoots: a server that is told where the agent works may read a relative path
+// from there, so that it has to be allowed there as well (R-SEC-05).
+func TestToldRoots(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"nested.md": "---\nclass: agent\nsandbox: /w/a\ncapabilities:\n  - fs.read: { paths: [docs, a] }\n---\n",
+		"narrow.md": "---\nclass: agent\nsandbox: /w/a\ncapabilities:\n  - fs.read: { paths: [docs] }\n---\n",
+		"same.md":   "---\nclass: agent\nsandbox: /w\ncapabilities:\n  - fs.read: { paths: [docs] }\n---\n",
+		"none.md":   "---\nclass: agent\ncapabilities:\n  - fs.read: { in: /w/a, paths: [docs] }\n---\n",
+	})
+	for name, test := range map[string]struct {
+		agent, path string
+		told, plain bool
+	}{
+		"in both":                     {"nested", "a/docs/x", true, true},
+		"not where it may hang from":  {"narrow", "a/docs/x", false, true},
+		"only where it may hang from": {"narrow", "docs/x", false, false},
+		"a whole path":                {"narrow", "/w/a/docs/x", true, true},
+		"the directory of the server": {"same", "docs/x", true, true},
+		"climbing out":                {"nested", "a/../../w/a/docs", false, true},
+		"no root to be told":          {"none", "a/docs/x", true, true},
+	} {
+		one := tool(t, "read")
+		for _, one.Roots = range []bool{true, false} {
+			want := test.plain
+			if one.Roots {
+				want = test.told
+			}
+			if v := g.Call("agents/"+test.agent, one, args(t, `{"path":"`+test.path+`"}`)); v.Decision.Allowed() != want {
+				t.Errorf("%s, told %v: %v", name, one.Roots, v.Decision)
+			}
+		}
+	}
+}
+
 // TestWithin: records that are put in force within an older gate take away, and
 // give nothing.
 func TestWithin(t *testing.T) {

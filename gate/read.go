@@ -16,7 +16,7 @@ func (g *Gate) Visible(agent string, t *Tool) bool {
 	if denied != nil {
 		return false
 	}
-	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: t.View}, line.Chain, line.Ceilings)
+	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: g.view(agent, t.View, t.Roots)}, line.Chain, line.Ceilings)
 	return ok
 }
 
@@ -26,7 +26,7 @@ func (g *Gate) PromptVisible(agent string, t *Tool) bool {
 	if denied != nil {
 		return false
 	}
-	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: t.View}, line.Chain, nil)
+	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: g.view(agent, t.View, t.Roots)}, line.Chain, nil)
 	return ok
 }
 
@@ -36,7 +36,7 @@ func (g *Gate) Prompt(agent string, t *Tool, args wire.Value) Verdict {
 	if denied != nil {
 		return *denied
 	}
-	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: t.View, Limits: line.Chain.Limits})
+	needs, err := t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: g.view(agent, t.View, t.Roots), Limits: line.Chain.Limits})
 	if err != nil {
 		return refused(err)
 	}

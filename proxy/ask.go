@@ -114,7 +114,8 @@ func isHTTPS(text string) bool {
 
 // roots answers what directories the agent works in: those that its grants hang
 // from, and nothing that its client says. Servers take what they are told here
-// for what they may touch.
+// for what they may touch, and for what relative paths hang from: the gate decides
+// on those as well.
 func (s *Server) roots(agent string) []byte {
 	ag, ok := s.policy.Load().Gate.Roster.Agent(agent)
 	if !ok || ag.Err != nil || ag.Root.IsZero() {
@@ -124,45 +125,6 @@ func (s *Server) roots(agent string) []byte {
 	dst := wire.AppendString([]byte(`{"roots":[{"uri":`), uri)
 	dst = wire.AppendString(append(dst, `,"name":`...), path.Base(ag.Root.Dir))
 	return append(dst, "}]}"...)
-}
-
-// within keeps of the directories that a client says it works in those that lie
-// in the agent's own root, and gives the root itself when it says nothing of the
-// kind: a server may take what it is told here for what it may touch.
-func (s *Server) within(agent string, said []byte) []byte {
-	ag, ok := s.policy.Load().Gate.Roster.Agent(agent)
-	var doc wire.Doc
-	if !ok || ag.Err != nil || ag.Root.IsZero() || doc.Parse(said, wire.Limits{}) != nil {
-		return s.roots(agent)
-	}
-	dst := []byte(`{"roots":[`)
-	list, _ := doc.Root().Get("roots")
-	for one := range list.Elems() {
-		v, _ := one.Get("uri")
-		text, _ := v.Str()
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
-			continue
-		}
-		root, err := capability.ParseRoot(u.Path, "/", capability.View{FS: s.files})
-		if err != nil || !root.Within(ag.Root) {
-			continue
-		}
-		if dst[len(dst)-1] != '[' {
-			dst = append(dst, ',')
-		}
-		uri := (&url.URL{Scheme: "file", Path: root.Dir}).String()
-		dst = wire.AppendString(append(dst, `{"uri":`...), uri)
-		dst = wire.AppendString(append(dst, `,"name":`...), path.Base(root.Dir))
-		dst = append(dst, '}')
-	}
-	return append(dst, "]}"...)
-}
-
-// hasRoots reports whether a client can be asked what directories it works in.
-func hasRoots(client wire.Value) bool {
-	v, ok := client.Get("roots")
-	return ok && v.Kind() == wire.Object
 }
 
 // Ask answers what a server asks during a call.
@@ -176,7 +138,7 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 		return nil, err
 	}
 	if method == askRoots {
-		return c.rootsFor(ctx, e.line), nil
+		return c.rootsFor(e.line), nil
 	}
 	if c.session == nil {
 		return nil, &upstream.Refusal{Code: codeMethod, Message: "the client cannot be asked during this request"}
@@ -184,20 +146,12 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	return answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(params)))
 }
 
-// rootsFor answers a server that asks for roots during a call. Where the connection
-// is for one session, its client may narrow them.
-func (c *call) rootsFor(ctx context.Context, l *line) []byte {
+// rootsFor answers a server that asks for roots during a call.
+func (c *call) rootsFor(l *line) []byte {
 	if l.tenant.agent == "" {
 		return []byte(`{"roots":[]}`) // a server that agents share is told of none of them
 	}
-	if l.tenant.only == nil || c.session == nil || !hasRoots(c.client) {
-		return c.server.roots(c.agent)
-	}
-	got, err := answerOf(c.session.ask(ctx, c.out, askRoots, nil))
-	if err != nil {
-		return c.server.roots(c.agent)
-	}
-	return c.server.within(c.agent, got)
+	return c.server.roots(c.agent)
 }
 
 // answerOf is what a client answered, in the words of a sink.

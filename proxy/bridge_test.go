@@ -137,8 +137,9 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestRootsAreTheAgents: a server hears the agent's root, or what of its client's
-// lies within, and nothing wider.
+// TestRootsAreTheAgents: a server hears the agent's root and nothing of what its
+// client says, which would else choose what a relative path means after it was
+// decided.
 func TestRootsAreTheAgents(t *testing.T) {
 	const record = "---\nclass: agent\nsandbox: $ROOT\n---\n"
 	for _, agent := range []bool{false, true} {
@@ -155,7 +156,7 @@ func TestRootsAreTheAgents(t *testing.T) {
 			said := `{"roots":[{"uri":"file:///"},{"uri":"file://` + w.root + `/sub"},{"uri":"file://` + w.root + `/../x"},{"uri":"file://evil` + w.root + `"},{"uri":"https://evil.example/"},{"uri":"file://` + w.root + `-evil"},{"uri":1},1]}`
 			a = w.client("scout").answered(t, agent, `{"roots":{}}`, args, said)
 			heard := a.Raw[strings.Index(a.Raw, `"heard"`):]
-			if strings.Contains(heard, "evil") || strings.Contains(heard, `"file:///"`) || strings.Contains(heard, "..") || !strings.Contains(heard, w.root) {
+			if !strings.HasPrefix(heard, `"heard":{"roots":[{"uri":"file://`+w.root+`","name":`) || strings.Count(heard, "file:") > 1 {
 				t.Errorf("agent modern %v, server modern %v: %s", agent, server, a.Raw)
 			}
 		}

@@ -193,7 +193,6 @@ func (s *site) view(cwd string) capability.View {
 // serve brings a gateway up for the agent of a case.
 func (s *site) serve(a *attack, o proxy.Options, ups ...*proxy.Upstream) *world {
 	s.t.Helper()
-	o.Files = hostfs.FS{}
 	w := startWith(s.t, o, map[string]string{"other": "---\nclass: agent\ncapabilities: []\n---\n"}, ups...)
 	record := "---\nclass: agent\ncapabilities: " + string(a.Grant) + "\n"
 	if a.Hint.AgentSandbox != "" {

@@ -35,9 +35,6 @@ func readInputs(answer *upstream.Answer) (inputs, error) {
 	return in, nil
 }
 
-// shared reports whether the server of an order is one that agents share.
-func (o *order) shared() bool { return o.line.tenant.agent == "" }
-
 // supply gets what a server asks for. A client of the legacy era is asked on the
 // spot; one of the modern era gets the request as its answer, with our seal on
 // it, and comes back with what was asked: then the answer is done.
@@ -57,11 +54,11 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 		}
 		var got []byte
 		switch {
-		case c.modern && (name != askRoots || hasRoots(c.client) && !o.shared()):
+		case name == askRoots:
+			got = c.rootsFor(o.line)
+		case c.modern:
 			open++
 			continue
-		case name == askRoots:
-			got = c.rootsFor(ctx, o.line)
 		default:
 			if got, err = c.askClient(ctx, name, params.Raw()); err != nil {
 				return false, err
@@ -115,25 +112,19 @@ func (c *call) askClient(ctx context.Context, method string, params []byte) ([]b
 // passInput seals the state of a server into the answer of an agent, together
 // with the keys of what we answer ourselves when the agent comes back.
 func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
-	var own, filtered, others, shown []byte
+	var own, others, shown []byte
 	for key, value := range in.requests.Members() {
-		method, _ := value.Get("method")
-		switch {
-		case !method.Equal(askRoots):
-			others = append(append(others, key.Raw()...), ',')
-		case !hasRoots(c.client) || o.shared():
+		if method, _ := value.Get("method"); method.Equal(askRoots) {
 			own = append(append(own, key.Raw()...), ',')
 			continue
-		default:
-			filtered = append(append(filtered, key.Raw()...), ',')
 		}
+		others = append(append(others, key.Raw()...), ',')
 		if len(shown) > 0 {
 			shown = append(shown, ',')
 		}
 		shown = append(append(append(shown, key.Raw()...), ':'), value.Raw()...)
 	}
-	text := `{"own":[` + strings.TrimSuffix(string(own), ",") + `],"roots":[` + strings.TrimSuffix(string(filtered), ",") +
-		`],"asked":[` + strings.TrimSuffix(string(others), ",") + `]`
+	text := `{"own":[` + strings.TrimSuffix(string(own), ",") + `],"asked":[` + strings.TrimSuffix(string(others), ",") + `]`
 	if in.state.Kind() == wire.String {
 		text += `,"state":` + string(in.state.Raw())
 	}
@@ -181,15 +172,11 @@ func (c *call) resume(o *order) error {
 		responses = append(append(append(responses, key...), ':'), value...)
 	}
 	for key := range own.Elems() {
-		add(key.Raw(), c.rootsFor(c.ctx, o.line))
+		add(key.Raw(), c.rootsFor(o.line))
 	}
-	roots, _ := doc.Root().Get("roots")
 	asked, _ := doc.Root().Get("asked")
 	for key, value := range given.Members() {
-		switch {
-		case holds(roots, key):
-			add(key.Raw(), c.server.within(c.agent, value.Raw()))
-		case holds(asked, key):
+		if holds(asked, key) {
 			add(key.Raw(), value.Raw())
 		}
 	}

@@ -134,6 +134,9 @@ func (u *Upstream) mayAsk(what string) bool {
 	return false
 }
 
+// tellsRoots reports whether the server is told in which directory an agent works.
+func (u *Upstream) tellsRoots() bool { return u.mayAsk("roots") && !u.Shared }
+
 // asksClient reports whether what the server asks depends on the client.
 func (u *Upstream) asksClient() bool { return u.mayAsk("elicitation") || u.mayAsk("sampling") }
 
@@ -152,7 +155,7 @@ func (u *Upstream) Tool(name string) *gate.Tool {
 		declared = narrow
 	}
 	return &gate.Tool{
-		Name: u.called(name), Mapping: u.Mapping.Tool(name), View: u.View,
+		Name: u.called(name), Mapping: u.Mapping.Tool(name), View: u.View, Roots: u.tellsRoots(),
 		Declared: declared, Unmediated: u.Unmediated,
 	}
 }
@@ -160,7 +163,7 @@ func (u *Upstream) Tool(name string) *gate.Tool {
 // promptOf returns what the gate must know of a prompt.
 func (u *Upstream) promptOf(name string) *gate.Tool {
 	return &gate.Tool{
-		Name: u.called(name), Mapping: u.Mapping.Prompt(name), View: u.View, Declared: u.Declared, Unmediated: u.Unmediated,
+		Name: u.called(name), Mapping: u.Mapping.Prompt(name), View: u.View, Roots: u.tellsRoots(), Declared: u.Declared, Unmediated: u.Unmediated,
 	}
 }
 

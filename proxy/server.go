@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/upstream"
 )
@@ -30,8 +29,6 @@ type Options struct {
 
 	Hosts   []string // names that the Host header may carry besides those of loopback
 	Origins []string // origins of web pages that may call, besides those of loopback
-
-	Files capability.FS // how this machine's paths resolve; nil: as they are written
 
 	// Scrub takes secrets out of what an agent is about to see. Nil: there are none.
 	Scrub func([]byte) []byte
@@ -88,7 +85,6 @@ type Server struct {
 	hosts   []string
 	origins []string
 	scrub   func([]byte) []byte
-	files   capability.FS
 	seal    *sealer
 	pins    *pinboard
 	methods map[string]handler
@@ -131,7 +127,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
-		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, files: o.Files, seal: seal, pins: newPinboard(o.Pins),
+		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, seal: seal, pins: newPinboard(o.Pins),
 		tenants: map[string]*tenant{}, noise: map[string]*noise{}, outside: upstream.NewTransport(nil),
 	}
 	if s.name, err = s.secret(); err != nil {

@@ -66,7 +66,7 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 	l := w.cfg.Limits
 	server, err := proxy.New(ctx, proxy.Options{
 		Events: events, Pins: pinStore{st}, Log: log, Key: key, Version: version,
-		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub, Files: w.view.FS,
+		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub,
 		Limits: proxy.Limits{Body: l.Body, Calls: l.CallsPerMinute, Sessions: l.Sessions, Call: l.Call},
 	})
 	if err != nil {

@@ -70,10 +70,10 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		return nil, fmt.Errorf("%s: what single tools of a builtin declare is not in this version; write declares: of the upstream", u.Pos)
 	case u.Builtin != "":
 		p.View = capability.View{Cwd: u.Root.Dir, FS: hostfs.FS{}}
-		p.Pins, p.PinsOf, p.Unmediated = proxy.Off, nil, true // they come with this program, and ask again at every use
+		p.MayAsk, p.Pins, p.PinsOf, p.Unmediated = nil, proxy.Off, nil, true // they come with this program, and ask again at every use
 		p.Open = s.openBuiltin(u)
 	case u.Command != nil:
-		p.View = capability.View{Cwd: s.cwd(u), Home: s.home(u), FS: hostfs.FS{}}
+		p.View = capability.View{Cwd: s.cwd(u), Told: told(u), Home: s.home(u), FS: hostfs.FS{}}
 		p.Open = s.openProgram(u)
 	default:
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
@@ -153,6 +153,22 @@ func (s *servers) cwd(u *config.Upstream) string {
 		return s.cfg.Sandbox.Dir
 	}
 	return filepath.Dir(s.cfg.File)
+}
+
+// told returns the directories among the arguments of a program, from which some
+// take relative paths to hang, in place of their own.
+func told(u *config.Upstream) []string {
+	var dirs []string
+	for _, arg := range u.Command[1:] {
+		if name, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "-") {
+			arg = value
+		}
+		info, err := os.Stat(arg)
+		if filepath.IsAbs(arg) && err == nil && info.IsDir() {
+			dirs = append(dirs, filepath.Clean(arg))
+		}
+	}
+	return dirs
 }
 
 // home is what ~ stands for to a program: the user's, unless its environment says
