@@ -30,7 +30,10 @@ type Config struct {
 	Providers []Provider        // in the order written
 	Limits    Limits
 	Guardrail Guardrail
-	Tests     []Test // in the order written
+
+	Unseen bool // agents do not see the tools of the gateway itself
+
+	Tests []Test // in the order written
 
 	// Above is the configuration that this one was made under, whose own files are
 	// as much out of reach; nil for one that stands by itself.

@@ -21,7 +21,7 @@ import (
 const file = "/srv/gate/capgate.yml"
 
 // served is what the file may hold.
-const served = "listen, agents, skills, sandbox, state, upstreams, mappings, secrets, providers, limits, guardrail, tests"
+const served = "listen, agents, skills, sandbox, state, upstreams, mappings, secrets, providers, limits, guardrail, introspection, tests"
 
 // view is the machine that tests parse on.
 func view() capability.View { return capability.View{Cwd: "/srv", Home: "/home/me"} }

@@ -93,6 +93,10 @@ func sections() []key[Config] {
 			help: "where decisions are recorded",
 		},
 		{
+			name: "introspection", takes: "true or false", help: "whether agents see the gateway's own tools, whoami and explain; true unless written",
+			read: func(r *reader, n *yaml.Node, c *Config) { c.Unseen = !r.flag(n, "introspection") },
+		},
+		{
 			name: "tests", takes: "a list of policy tests", read: (*reader).tests, under: testLines(),
 			help: "what must be allowed and what must be denied",
 		},

@@ -14,6 +14,7 @@ import (
 // has for reading, and two tools of the fixture.
 func officeTools() []string {
 	return []string{
+		"capgate__explain", "capgate__whoami",
 		"files__info", "files__list", "files__read", "files__search",
 		"fixture__test_error_handling", "fixture__test_simple_text",
 	}

@@ -252,6 +252,9 @@ func (a *assembly) addTools(from *source, items []item) {
 		if owner := a.owner(from.up, t.gate.Name); owner != "" && t.blocked == "" {
 			t.blocked, t.why = capability.NameCollision, "the name is one among capabilities of upstream "+owner
 		}
+		if a.policy.reserved(t.exposed) {
+			t.blocked, t.why = capability.NameCollision, "the name is one of the gateway's own"
+		}
 		key := foldName(t.exposed)
 		if other, taken := a.folded[key]; taken {
 			for _, x := range []*tool{t, other} {
@@ -354,10 +357,21 @@ func (a *assembly) finish() {
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
 	var w [listKinds]pager
+	own := introspections()
+	if !a.policy.Introspection {
+		own = nil
+	}
 	for _, t := range a.order {
+		for len(own) > 0 && own[0].name < t.exposed {
+			w[toolList].add([]byte(own[0].definition))
+			own = own[1:]
+		}
 		if t.blocked == "" && visible.tool(t) {
 			w[toolList].add(renamed(t.raw, t.exposed))
 		}
+	}
+	for _, t := range own {
+		w[toolList].add([]byte(t.definition))
 	}
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {

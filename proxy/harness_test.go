@@ -173,7 +173,9 @@ type world struct {
 	vendors []*proxy.Provider
 	options proxy.Options
 	flags   bool // the grants stand on a command line
-	skills  *skills.Library
+
+	introspect bool // the gateway's own tools are shown
+	skills     *skills.Library
 }
 
 // start brings a gateway up. Records are the files of agents, by name.
@@ -244,7 +246,7 @@ func (w *world) adopt() {
 	}
 	w.server.Adopt(&proxy.Policy{
 		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Providers: w.vendors,
-		Skills: w.skills, Hash: "test", Flags: w.flags,
+		Skills: w.skills, Hash: "test", Flags: w.flags, Introspection: w.introspect,
 	})
 }
 

@@ -24,7 +24,11 @@ type Policy struct {
 	Providers   []*Provider     // likewise
 	Skills      *skills.Library // nil: the gateway has none of its own
 	Hash        string          // names the policy in events
-	Flags       bool            // the grants stand on the command line of wrap, and in no record
+	// Introspection shows agents the gateway's own tools, by which they ask about
+	// their authority.
+	Introspection bool
+
+	Flags bool // the grants stand on the command line of wrap, and in no record
 }
 
 // upstream finds an upstream by name.

@@ -18,17 +18,11 @@ func (c *call) callTool() reply {
 	if why := c.named(); why != "" {
 		return c.malformed(why)
 	}
-	t, denied := c.find()
-	if t == nil {
-		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
-		return c.deny(denied)
+	if r, ok := c.introspect(); ok {
+		return r
 	}
-	c.behind, c.target = t.up.Name, t.gate.Name
-	v := c.policy.Gate.Call(c.agent, t.gate, c.args)
-	if t.blocked != "" && !hidden(v.Decision.Code) {
-		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
-	}
-	if !v.Decision.Allowed() {
+	t, v := c.judge()
+	if t == nil || !v.Decision.Allowed() {
 		return c.deny(v)
 	}
 	if _, has := c.params.Get("task"); has {
@@ -57,6 +51,21 @@ func (c *call) named() string {
 		return "the arguments of " + c.method + " are not an object"
 	}
 	return ""
+}
+
+// judge finds the tool that is called, nil if there is none, and decides.
+func (c *call) judge() (*tool, gate.Verdict) {
+	t, denied := c.find()
+	if t == nil {
+		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
+		return nil, denied
+	}
+	c.behind, c.target, c.declared = t.up.Name, t.gate.Name, t.gate.Declared
+	v := c.policy.Gate.Call(c.agent, t.gate, c.args)
+	if t.blocked != "" && !hidden(v.Decision.Code) {
+		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
+	}
+	return t, v
 }
 
 // hidden reports whether a denial is the one that an agent gets for tools that it

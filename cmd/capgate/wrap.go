@@ -172,6 +172,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if err != nil {
 		return nil, found, err
 	}
+	fmt.Fprintln(&text, "introspection: false") // one server is shown, and nothing else
 	o.describe(&text)
 	if !found {
 		file = filepath.Join(dir, config.FileName)
