@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"go.yaml.in/yaml/v3"
 
 	"capgate/capability"
@@ -99,15 +101,20 @@ func (r *reader) mirrors(n *yaml.Node, s *Skills) {
 	})
 }
 
-// apart refuses a mirror that lies in, or holds, a place of the gateway itself.
+// apart refuses a mirror that lies in, or holds, a place of the gateway itself, the
+// skills or another mirror.
 func (r *reader) apart(n *yaml.Node, dir capability.Root, c *Config) {
 	own, err := c.Own(r.view)
-	if err != nil {
+	sealed, errSealed := c.Sealed(r.view)
+	if err != nil || errSealed != nil {
 		return // said where it is written
 	}
-	folders, _ := c.Sealed(r.view)
-	for _, other := range append(own, folders...) {
-		if other != dir && (dir.Within(other) || other.Within(dir)) {
+	for i, other := range slices.Concat(own, sealed) {
+		mirror := i >= len(own)+len(c.Skills.Folders)
+		if mirror && other == dir { // itself, or one that is said to stand twice
+			continue
+		}
+		if dir.Within(other) || other.Within(dir) {
 			r.at(n, "name a folder that holds nothing else", "a mirror is written over, and %q is where the gateway has files of its own", clip(n.Value))
 			return
 		}

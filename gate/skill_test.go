@@ -45,7 +45,7 @@ capabilities:
   - net.get: { hosts: [github.com] }
   - agent.create: { id: ["x*"] }
 ---`,
-		"loose.md": "---\nclass: agent\ncapabilities:\n  - fs.write: { in: /w }\n  - fs.read: { in: /w }\n  - proc.exec: { in: /w/agents, cmds: [rg] }\n  - proc.exec: { in: /w, cmds: [jq] }\n---\n",
+		"loose.md": "---\nclass: agent\ncapabilities:\n  - fs.write: { in: /w }\n  - fs.read: { in: /w }\n  - proc.exec: { in: /w/agents, cmds: [rg] }\n  - proc.exec: { in: /w, cmds: [jq] }\n  - proc.eval: { in: /w/x }\n  - resource.read: { uris: [\"doc://*\"] }\n---\n",
 		"wide.md":  "---\nclass: agent\nsandbox: /w/p\naccess: rw\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n---\n",
 	}
 	for name, text := range records {
@@ -90,6 +90,9 @@ capabilities:
 		{"loose", skill{"fs.read{in=/,paths=[w/src]}"}, "", ""},
 		{"loose", skill{"proc.exec{cmds=[rg]}"}, "proc.exec", "proc.exec"}, // only behind the fence
 		{"loose", skill{"proc.exec{cmds=[jq]}"}, "", "proc.exec"},
+		{"loose", skill{"proc.eval"}, "", "proc.eval"},
+		{"loose", skill{"resource.read"}, "", "resource.read"},
+		{"loose", skill{"prompt.get"}, "prompt.get", "prompt.get"},
 		{"rooted", skill{"agent.create{id=[xy]}"}, "", ""},                                     //
 		{"rooted", skill{"agent.create"}, "", "agent.create"},                                  //
 		{"rooted", skill{"agent.create{id=[y]}"}, "agent.create", "agent.create"},              //

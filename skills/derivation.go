@@ -114,10 +114,16 @@ func (d *derivation) needs(tokens []string) []Need {
 	return needs
 }
 
+// Why a token is unknown, rather than wrong.
+const (
+	noTool   = "no such tool is known"
+	noServer = "no upstream has that name"
+)
+
 // unknown is the need of a token that nobody can satisfy.
 func (d *derivation) unknown(token, why string) []Need {
 	d.warn("tool", token, why, d.hint(token))
-	if d.opts.IgnoreUnknown {
+	if d.opts.IgnoreUnknown && (why == noTool || why == noServer) {
 		return nil
 	}
 	return []Need{{Token: token, Unknown: why}}
@@ -154,7 +160,7 @@ func (d *derivation) token(token string) (specs []capability.Spec, unknown strin
 	verbs := strings.Fields(r.verbs)
 	switch {
 	case !ok:
-		return nil, "no such tool is known"
+		return nil, noTool
 	case r.refuse != "":
 		return nil, r.refuse
 	case !t.scoped:
@@ -263,7 +269,7 @@ func (d *derivation) mounted(text string) ([]capability.Spec, string) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, "no upstream has that name"
+		return nil, noServer
 	case 1:
 		for name := range found {
 			return invoked(name)
@@ -300,7 +306,7 @@ func (d *derivation) readings(text string, seps ...string) map[string]bool {
 // invoke reads a server and one of its tools that stand apart.
 func (d *derivation) invoke(server, name string) ([]capability.Spec, string) {
 	if server == "" || !slices.Contains(d.opts.Upstreams, server) {
-		return nil, "no upstream has that name"
+		return nil, noServer
 	}
 	if name == "" {
 		name = "*"

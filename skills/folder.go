@@ -81,13 +81,37 @@ func (w *walk) folder(rel string, depth int, outer *Skill) {
 		}
 		return
 	}
-	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.EqualFold(e.Name(), documentName) }) {
-		s := w.skill(rel)
-		if outer != nil {
-			outer.inner = append(outer.inner, s)
-		}
-		outer = s
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return isDocument(e.Name()) }) {
+		w.names(rel, entries, depth, outer)
+		return
 	}
+	s := w.skill(rel)
+	if outer != nil {
+		outer.inner = append(outer.inner, s)
+	}
+	before := len(w.skills)
+	w.names(rel, entries, depth, s)
+	if documents(s.Files) > 1+len(w.skills)-before {
+		s.fail("it was changed while it was read") // a skill in it was not seen
+	}
+}
+
+// isDocument reports whether a file makes its folder a skill for some client.
+func isDocument(name string) bool { return strings.EqualFold(name, documentName) }
+
+// documents counts the files that make their folders skills.
+func documents(files []File) int {
+	n := 0
+	for _, f := range files {
+		if isDocument(path.Base(f.Path)) {
+			n++
+		}
+	}
+	return n
+}
+
+// names goes on with the names that a folder holds.
+func (w *walk) names(rel string, entries []os.DirEntry, depth int, outer *Skill) {
 	for _, e := range entries {
 		w.below(path.Join(rel, e.Name()), e, depth, outer)
 	}

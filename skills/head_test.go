@@ -167,6 +167,7 @@ func TestOptions(t *testing.T) {
 		{"declared", []byte(top + "allowed-tools: []\n---\n"), skills.Options{HideUndeclared: true}, true, ""},
 		{"unknown", unknown, skills.Options{}, false, "? no such tool is known; fs.read"},
 		{"ignored", unknown, skills.Options{IgnoreUnknown: true}, true, "fs.read"},
+		{"wrong", []byte(top + "allowed-tools: Bash(git\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? its parentheses do not match"},
 	} {
 		s := skills.Parse("one", tt.text, tt.opts)
 		if _, ok := s.Requires(); ok != tt.ok || strings.Join(needs(s), "; ") != tt.want {
