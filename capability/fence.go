@@ -2,12 +2,15 @@ package capability
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	"capgate/capability/pattern"
 )
 
 // Fence is what no grant reaches, whatever it says: the gateway's own
-// configuration, records, pins, tokens and log.
+// configuration, records, pins, tokens and log. A name in other case is the same
+// here, as it is to the file systems of many machines.
 type Fence struct {
 	roots  []Root
 	sealed []Root // may be read
@@ -89,16 +92,55 @@ func (g *Grant) overlaps(root Root) bool {
 // when it is changed as a whole, above it.
 func (p Path) reaches(dir string, above bool) bool {
 	for _, reading := range p.readings {
-		if beneath(reading, dir) || above && beneath(dir, reading) {
+		if beneathFolded(reading, dir) || above && beneathFolded(dir, reading) {
 			return true
 		}
 	}
 	for _, glob := range p.globs {
-		place := []pattern.Row{{pattern.Subtree(dir)}}
+		place := []pattern.Row{{subtreeFolded(dir)}}
 		_, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, []pattern.Row{{glob}}, place)
 		if meets || capped {
 			return true
 		}
 	}
 	return false
+}
+
+// beneathFolded is beneath for names that may differ in case.
+func beneathFolded(p, dir string) bool {
+	if isASCII(p) && isASCII(dir) {
+		return len(p) >= len(dir) && strings.EqualFold(p[:len(dir)], dir) && beneath(p, p[:len(dir)])
+	}
+	p, dir = strings.TrimPrefix(p, "/"), strings.Trim(dir, "/")
+	for dir != "" {
+		var name, other string
+		name, p, _ = strings.Cut(p, "/")
+		other, dir, _ = strings.Cut(dir, "/")
+		if !strings.EqualFold(name, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// subtreeFolded is a directory and all beneath in upper and lower case, or as it is
+// written where that is more than a pattern can hold.
+func subtreeFolded(dir string) *pattern.Pattern {
+	var text strings.Builder
+	for _, r := range dir {
+		class := string(r)
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			class += string(other)
+		}
+		if class == string(r) {
+			text.WriteString(escapeGlob(class))
+		} else {
+			text.WriteString("[" + class + "]")
+		}
+	}
+	p, err := pattern.Parse(text.String()+"{,/**}", pattern.Slash)
+	if err != nil || dir == "/" {
+		return pattern.Subtree(dir)
+	}
+	return p
 }

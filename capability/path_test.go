@@ -454,3 +454,30 @@ func BenchmarkPath(b *testing.B) {
 		}
 	}
 }
+
+// TestTold: a relative path is read from every directory that an upstream may hang it
+// from, the words of a program only from its own (R-SEC-05).
+func TestTold(t *testing.T) {
+	view := capability.View{Cwd: "/w", Told: []string{"/w/a", "/w"}, Home: "/home/u"}
+	for text, want := range map[string]string{
+		"docs/x": "/w/docs/x /w/a/docs/x",
+		"/w/x":   "/w/x",
+		"~/x":    "/w/~/x /w/a/~/x /home/u/x",
+	} {
+		p, err := view.Path(text)
+		if got := strings.Join(p.Readings(), " "); err != nil || got != want {
+			t.Errorf("%s: got %s, %v", text, got, err)
+		}
+	}
+	cwd, err := view.Path("/w/sub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := capability.Exec(view, cwd, []string{"cat", "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := compile(t, "proc.exec{in=/w/sub,cmds=[cat]}").Decide(r); !d.Allowed() {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,27 @@
+package capability_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+)
+
+// TestFenceLong: a fence whose place is too long for a pattern in both cases holds as it
+// is written.
+func TestFenceLong(t *testing.T) {
+	long := "/w/" + strings.Repeat("abcdefghi/", 30) + "agents"
+	fence := capability.NewFence(capability.Root{Dir: long, Real: long}, capability.Root{Dir: "/srv", Real: "/srv"})
+	for text, want := range map[string]bool{
+		"fs.read{path=" + strings.ToUpper(long) + "/x}": true,
+		"fs.read{tree=/w/abcdefghi}":                    true,
+		"fs.read{tree=/w/abc}":                          false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+	if all := capability.NewFence(capability.Root{Dir: "/", Real: "/"}); !all.Touches(need(t, "fs.read{path=docs}")) || !all.Touches(need(t, "fs.read{tree=docs}")) {
+		t.Error("the whole file system is not fenced off")
+	}
+}
