@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -147,7 +148,12 @@ func (d domains) meet(a asked, l list) answer {
 // specific of two that nest. A name that is held alone holds nothing beneath it.
 func (d domains) within(texts []string, l list, out *answer) []entry {
 	var entries []entry
+	seen := map[string]bool{} // a text again would bring in all that is beneath it again
 	for _, text := range texts {
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
 		e, ok := readEntry(text, l.paths)
 		n := len(entries)
 		for _, h := range d.held {
@@ -169,23 +175,53 @@ func (d domains) within(texts []string, l list, out *answer) []entry {
 // unblocked leaves out what is blocked, and what holds something that is blocked.
 // A blocked entry that cannot be read blocks everything.
 func unblocked(entries []entry, blocked []string) []entry {
+	below, above := map[string]bool{}, map[string]bool{}
 	for _, text := range blocked {
 		b, ok := readEntry(text, true)
-		entries = slices.DeleteFunc(entries, func(e entry) bool {
-			return !ok || beneath(e.name, b.name) || beneath(b.name, e.name)
-		})
+		if !ok {
+			return nil
+		}
+		below[b.name] = true
+		for top := range tops(b.name) {
+			above[top] = true
+		}
 	}
-	return entries
+	return slices.DeleteFunc(entries, func(e entry) bool {
+		for top := range tops(e.name) {
+			if below[top] {
+				return true
+			}
+		}
+		return above[e.name]
+	})
 }
 
 // collapse leaves out entries that another one holds.
 func collapse(entries []entry, apart bool) []entry {
-	var kept []entry
-	for i, e := range entries {
-		held := func(o entry) bool { return !apart && o != e && o.path == "" && beneath(e.name, o.name) }
-		if !slices.ContainsFunc(entries, held) && !slices.Contains(entries[:i], e) {
-			kept = append(kept, e)
+	whole, seen := map[string]bool{}, map[entry]bool{}
+	for _, e := range entries {
+		whole[e.name] = whole[e.name] || e.path == ""
+	}
+	held := func(e entry) bool {
+		for top := range tops(e.name) {
+			if whole[top] && (top != e.name || e.path != "") {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.DeleteFunc(entries, func(e entry) bool {
+		again := seen[e]
+		seen[e] = true
+		return again || !apart && held(e)
+	})
+}
+
+// tops iterates over a name and all that it is beneath.
+func tops(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for more := true; more && yield(name); {
+			_, name, more = strings.Cut(name, ".")
 		}
 	}
-	return kept
 }

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -112,5 +113,35 @@ func TestWhereCodeRuns(t *testing.T) {
 		if out, _, refused := rewrite(t, responses, `{"tools":[`+tool+`]}`, holding(t)); out != `{}` {
 			t.Errorf("%s: %s (%v)", tool, out, refused)
 		}
+	}
+}
+
+// TestSameNames: a name that is asked for again and again, in whichever spelling,
+// costs no more than the list is long.
+func TestSameNames(t *testing.T) {
+	var held, names []string
+	for i := range 50 {
+		held = append(held, fmt.Sprintf("*.h%d.example.com", i))
+	}
+	for i := range 1000 {
+		name := []byte("example.com")
+		for bit := range 7 {
+			if i>>bit&1 == 1 {
+				name[bit] -= 'a' - 'A'
+			}
+		}
+		names = append(names, `"`+string(name)+`"`)
+	}
+	p := holding(t, hosts(held...))
+	ask := func(names string) string {
+		out, _, refused := rewrite(t, messages, `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":[`+names+`]}]}`, p)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return out
+	}
+	once, often := ask(names[0]), ask(strings.Join(names, ","))
+	if once != often || strings.Count(once, "example.com") != len(held) {
+		t.Errorf("once:  %s\noften: %s", once, often)
 	}
 }
