@@ -151,7 +151,7 @@ func isModel(name string) bool {
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 // strange returns the first name in a query that has no business there: unknown,
-// twice, or not written plainly.
+// twice, not written plainly, or with a value that has none.
 func (r route) strange(query string) string {
 	if query == "" {
 		return ""
@@ -159,7 +159,8 @@ func (r route) strange(query string) string {
 	known, seen := strings.Fields(r.query), []string(nil)
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		if !slices.Contains(known, name) || slices.Contains(seen, name) || strings.Trim(value, plain+"~%") != "" {
+		form := name != "alt" || value == "sse" || value == "json" // an answer in another form could not be watched
+		if !form || !slices.Contains(known, name) || slices.Contains(seen, name) || strings.Trim(value, plain+"~%") != "" {
 			return clip(name)
 		}
 		seen = append(seen, name)

@@ -49,9 +49,10 @@ type Watch struct {
 type mode uint8
 
 const (
-	undecided mode = iota
-	stream         // server-sent events
-	document       // one JSON value
+	undecided   mode = iota
+	stream           // server-sent events
+	document         // one JSON value
+	foreignForm      // neither
 )
 
 // Watch returns a watch on one response to an agent.
@@ -66,11 +67,10 @@ func (w *Watch) Write(b []byte) (int, error) {
 		switch w.mode {
 		case undecided:
 			if rest = bytes.TrimLeft(rest, " \t\r\n\ufeff"); len(rest) > 0 {
-				w.mode = stream
-				if rest[0] == '{' || rest[0] == '[' {
-					w.mode = document
-				}
+				w.mode = modeOf(rest[0])
 			}
+		case foreignForm:
+			w.unread, rest = 1, nil
 		case document:
 			w.keep(&w.data, rest, maxDocument)
 			rest = nil
@@ -79,6 +79,18 @@ func (w *Watch) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
+}
+
+// modeOf tells by the first byte how a response is written. Lines of an event stream
+// begin with a colon or with data, event, id or retry.
+func modeOf(first byte) mode {
+	switch first {
+	case '{', '[':
+		return document
+	case ':', 'd', 'e', 'i', 'r':
+		return stream
+	}
+	return foreignForm
 }
 
 // keep adds bytes to a buffer that has a limit.

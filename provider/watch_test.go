@@ -126,6 +126,12 @@ func TestWatchLimits(t *testing.T) {
 		t.Errorf("seen %v, %d unread", seen, w.Unread())
 	}
 	w = vendor.Watch(holding(t))
+	_, _ = w.Write([]byte("\x0a\x12data: {}\n\n"))
+	_, _ = w.Write([]byte("data: {\"type\":\"mcp_call\"}\n\n"))
+	if seen := w.Close(); len(seen) != 0 || w.Unread() != 1 {
+		t.Errorf("seen %v, %d unread", seen, w.Unread())
+	}
+	w = vendor.Watch(holding(t))
 	for i := range 200 {
 		_, _ = fmt.Fprintf(w, "data: {\"type\":\"web_search_result\",\"url\":\"https://h%d.example\"}\n\n", i)
 	}

@@ -21,6 +21,7 @@ type downstream struct {
 	watch  *provider.Watch
 	strain strainer
 	events bool // it is an event stream
+	code   int  // of HTTP
 	policy *Policy
 	unseen []byte // what the watch has not been shown yet
 
@@ -36,7 +37,7 @@ const pieceSize = 32 << 10 // bytes of an answer that are passed on at once
 func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil) {
 	d := &downstream{
 		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub, least: c.least}, policy: c.policy,
-		events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
+		code: resp.StatusCode, events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
 	d.head(resp)
 	err := d.copy(resp.Body, v)
@@ -202,7 +203,13 @@ func (d *downstream) breakOff(cause error) {
 // agent holds. It is found out afterwards: the model has seen it.
 func (d *downstream) observed() {
 	_, _ = d.watch.Write(d.unseen) // it takes all of it
-	for _, seen := range d.watch.Close() {
+	seen := d.watch.Close()
+	if n := d.watch.Unread(); n > 0 && status(d.code) == "" {
+		e := d.event(guardrail.Notice)
+		e.Text = fmt.Sprintf("provider_answer_unread: %d parts of the answer could not be looked at", n)
+		d.server.record(e)
+	}
+	for _, seen := range seen {
 		e := d.event(guardrail.Notice)
 		e.Code, e.Tool, e.Text = string(seen.Code), plain(seen.Tool), "provider_scope_observed: "+seen.Why
 		if seen.Host != "" {

@@ -305,3 +305,23 @@ func TestConsultEnds(t *testing.T) {
 		t.Errorf("the stream ends with %q", got)
 	}
 }
+
+// TestConsultUnread: an answer that could not be looked at leaves a notice, and one
+// that could does not.
+func TestConsultUnread(t *testing.T) {
+	for answer, want := range map[string]int{
+		"data: {\"tool\":1,\"tool\":2}\n\n":      1,
+		"\x0a\x07\x12\x05tools":                  1,
+		"data: {\"tool\":1}\n\ndata: [DONE]\n\n": 0,
+		`{"ok":true}`:                            0,
+	} {
+		v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+		if got := text(t, v.ask("POST", messages, greeting)); got != answer {
+			t.Errorf("%q came as %q", answer, got)
+		}
+		v.http.Close() // the handler has ended, and so has its record
+		if all := v.events.of(guardrail.Notice); len(all) != want || want > 0 && !strings.HasPrefix(all[0].Text, "provider_answer_unread: 1 ") {
+			t.Errorf("%q: %v", answer, all)
+		}
+	}
+}
