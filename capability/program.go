@@ -28,8 +28,9 @@ func unversioned(name string) string {
 // nothing.
 func needsPatterns(cmd string) bool {
 	name := programName(cmd)
-	last := name[strings.LastIndexByte(name, '-')+1:] // of a compiler's name with its target
-	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name)) || slices.Contains(compilers, unversioned(last)) ||
+	base := strings.TrimRight(name, "0123456789.-")
+	last := base[strings.LastIndexByte(base, '-')+1:] // of a compiler's name with its target
+	return slices.Contains(interpreters, name) || slices.Contains(interpreters, unversioned(name)) || slices.Contains(compilers, last) ||
 		slices.Contains(compilers, name)
 }
 
@@ -57,7 +58,11 @@ var interpreters = list(`
 	ld-musl-x86_64.so.1 parallel entr inotifywait tmux screen dtach abduco start-stop-daemon systemd-run systemctl
 	at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx
 	pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch
-	cpio ldd openssl xterm
+	cpio ldd openssl xterm sg newgrp cpulimit torsocks proxychains chronic ifne mispipe vipe vidir hyperfine watchexec
+	systemd-cat systemd-inhibit systemd-nspawn
+
+	pandoc groff troff gs ghostscript exiftool rename prename file-rename mlr fzf aria yt-dlp youtube-dl rclone
+	restic borg qjs d8 duk mujs
 
 	ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker
 	podman nerdctl ctr crictl kubectl helm oc lxc incus vagrant docker-compose podman-compose docker.io

@@ -42,13 +42,14 @@ func TestNeedsPatterns(t *testing.T) {
 		"python3 python3.12 python3.13t pypy3 /usr/bin/python3.12 ruby ruby3.1 node node20 nodejs deno bun php php8.2 " +
 		"lua lua5.4 luajit-2.1 tclsh tclsh8.6 wish Rscript osascript pwsh powershell cmd ed ex vi vim nvim emacs ssh scp " +
 		"sftp rsync socat nc ncat parallel at batch crontab systemd-run docker podman kubectl helm less more man zsh dash " +
-		"ksh fish csh tcsh ash sqlite3 linux32 run0 ld-linux-x86-64.so.2 g++-12 npx apt-get hg yq"
+		"ksh fish csh tcsh ash sqlite3 linux32 run0 ld-linux-x86-64.so.2 g++-12 npx apt-get hg yq " +
+		"x86_64-linux-gnu-gcc-12 aarch64-linux-gnu-g++ rustc-1.70 pandoc rename systemd-cat exiftool aria2c proxychains4"
 	for name := range strings.FieldsSeq(yes) {
 		if !capability.NeedsPatterns(name) {
 			t.Errorf("%s is bounded by its name", name)
 		}
 	}
-	no := "git rg jq find tar grep fd sort zip unzip curl wget make go npm cargo cat ls 7z md5sum sha256sum x86_64 e2fsck shx"
+	no := "gcc-format-12 aria-x git rg jq find tar grep fd sort zip unzip curl wget make go npm cargo cat ls 7z md5sum sha256sum x86_64 e2fsck shx"
 	for name := range strings.FieldsSeq(no) {
 		if capability.NeedsPatterns(name) {
 			t.Errorf("%s is not bounded by its name", name)
