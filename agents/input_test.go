@@ -47,7 +47,7 @@ func TestBadInput(t *testing.T) {
 		{"alias as key", "a.yaml", "class: agent\na: &a x\n*a : b", "3:1", "anchors"},
 		{"second document", "a.yaml", "class: agent\n---\n", "2:1", "second YAML document"},
 		{"broken second document", "a.yaml", "class: agent\n---\n[", "3:1", "cannot be read"},
-		{"document end", "a.yaml", "class: agent\n...\nx", "2:1", "cannot be read"},
+		{"document end", "a.yaml", "class: agent\n...\nx", "3:1", "cannot be read"},
 		{"tag", "a.yaml", "class: !!str agent\ncapabilities: []", "1:8", "tags"},
 		{"tag directive", "a.yaml", "%TAG ! x\n---\nclass: agent\nid: !y z", "4:5", "tags"},
 		{"many grants", "a.md", record("capabilities: [" + strings.Repeat("obs.append,", 5000) + "]"), "3:15", "more than 4096"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,9 @@ func (s *source) syntax(err error) *Invalid {
 			if v, err := strconv.Atoi(n); err == nil {
 				line, text = v, after
 			}
+			if countsFromZero(text) { // what the end of the file cuts off is missing in its last line
+				line = min(line+1, strings.Count(strings.TrimSuffix(s.yaml, "\n"), "\n")+1)
+			}
 		}
 	}
 	hint := ""
@@ -75,6 +79,15 @@ func (s *source) syntax(err error) *Invalid {
 		hint = `a value that begins with * needs quotes: "*.example.com"`
 	}
 	return s.invalid(capability.Pos{Line: line + s.yamlLine, Col: 1}, "the YAML cannot be read: "+text, hint)
+}
+
+// countsFromZero reports whether an error is one of those for which the library
+// counts lines from zero.
+func countsFromZero(text string) bool {
+	return slices.Contains([]string{
+		"did not find expected key", "did not find expected '-' indicator", "did not find expected node content",
+		"did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected <document start>",
+	}, text)
 }
 
 // strict refuses what makes YAML mean something else than it shows: anchors,
