@@ -2,6 +2,7 @@ package capability_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"capgate/capability"
@@ -96,6 +97,44 @@ func BenchmarkCovers(b *testing.B) {
 				parent.Covers(child)
 			}
 		})
+	}
+}
+
+// BenchmarkCoversWorst compares products that nothing but searching can tell apart,
+// each row of one with many of the other: what it costs is bounded by the effort of
+// one comparison, which ends in a no.
+func BenchmarkCoversWorst(b *testing.B) {
+	parent, child := products(b, 60, "t%d.*x", "*%d*"), products(b, 60, "t%d.*yx", "*%d*z*")
+	for b.Loop() {
+		parent.Covers(child)
+	}
+}
+
+// products is a grant of so many tools and so many values of an argument.
+func products(tb testing.TB, n int, tool, value string) *capability.Set {
+	tb.Helper()
+	list := func(form string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(form, 10+i))
+		}
+		return strings.Join(all, ",")
+	}
+	return compile(tb, "tool.invoke{tools=["+list(tool)+"],args={a=["+list(value)+"]}}")
+}
+
+// TestCoversBounded: two sets of products are compared with one effort for all of
+// them. Where it ends the answer is no; what is plain is found all the same.
+func TestCoversBounded(t *testing.T) {
+	parent, child := products(t, 60, "t%d.*x", "*%d*"), products(t, 60, "t%d.*yx", "*%d*z*")
+	if gaps := parent.Covers(child); len(gaps) != 1 || gaps[0].Witness != "" {
+		t.Errorf("the comparison has come to an end: %v", gaps)
+	}
+	if gaps := parent.Covers(products(t, 2, "t%d.*yx", "*%d*z*")); len(gaps) != 0 {
+		t.Errorf("a few rows are not found to be within it: %v", gaps)
+	}
+	if gaps := parent.Covers(products(t, 16, "t%d.*x", "*%d*")); len(gaps) != 0 {
+		t.Errorf("what is written there is not within it: %v", gaps)
 	}
 }
 

@@ -29,12 +29,13 @@ func (g Gap) String() string {
 // not held against 65535 single ports.
 func (s *Set) Covers(a *Set) []Gap {
 	var gaps []Gap
+	effort := pattern.NewEffort(maxEffort)
 	for g := range a.All() {
 		if g.inert != "" {
 			continue
 		}
 		for _, v := range append([]Verb{g.entry.Verb}, implied(g.entry.Verb)...) {
-			if witness, ok := s.coversGrant(v, g); !ok {
+			if witness, ok := s.coversGrant(v, g, effort); !ok {
 				gaps = append(gaps, Gap{Grant: g, Witness: witness})
 				break
 			}
@@ -43,7 +44,10 @@ func (s *Set) Covers(a *Set) []Gap {
 	return gaps
 }
 
-func (s *Set) coversGrant(v Verb, g *Grant) (witness string, ok bool) {
+// maxEffort caps the work of comparing two sets, all rows of all grants together.
+const maxEffort = 1 << 24
+
+func (s *Set) coversGrant(v Verb, g *Grant, effort *pattern.Effort) (witness string, ok bool) {
 	if !s.Holds(v) {
 		return "any " + string(v), false
 	}
@@ -56,13 +60,13 @@ func (s *Set) coversGrant(v Verb, g *Grant) (witness string, ok bool) {
 	}
 	switch t.shape {
 	case shapePath:
-		return t.coversPaths(live, g)
+		return t.coversPaths(live, g, effort)
 	case shapeHost:
 		return t.coversHosts(g)
 	case shapeProgram:
-		return coversPrograms(live, g)
+		return coversPrograms(live, g, effort)
 	}
-	return coversWords(live, g)
+	return coversWords(live, g, effort)
 }
 
 func (t *table) coversHosts(g *Grant) (string, bool) {
@@ -84,7 +88,7 @@ func (g *Grant) pathRows() []pattern.Row {
 
 // coversPaths looks each pattern up first; only one that is not found is held
 // against everything, for the witness or for what several grants allow together.
-func (t *table) coversPaths(held []*Grant, g *Grant) (string, bool) {
+func (t *table) coversPaths(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
 	var rows []pattern.Row
 	for _, row := range g.pathRows() {
 		if _, ok := t.paths.contains(row[0]); ok {
@@ -95,7 +99,7 @@ func (t *table) coversPaths(held []*Grant, g *Grant) (string, bool) {
 				rows = append(rows, b.pathRows()...)
 			}
 		}
-		if v := pattern.Covers(rows, row, []pattern.Universe{pattern.AbsPath}); !v.Yes {
+		if v := effort.Covers(rows, row, []pattern.Universe{pattern.AbsPath}); !v.Yes {
 			return witness(v, 0), false
 		}
 	}
@@ -111,7 +115,7 @@ func witness(v pattern.Verdict, dim int) string {
 
 // coversPrograms compares proc grants. Roots are whole subtrees, so that the one
 // grant's root must lie within the other's, and only programs can add up.
-func coversPrograms(held []*Grant, g *Grant) (string, bool) {
+func coversPrograms(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
 	var within []*Grant
 	for _, b := range held {
 		if g.root.inside(b.root) {
@@ -129,7 +133,7 @@ func coversPrograms(held []*Grant, g *Grant) (string, bool) {
 	if g.any {
 		return "any program", false
 	}
-	return coversArgvs(within, g)
+	return coversArgvs(within, g, effort)
 }
 
 // inside reports whether everything that hangs from the root is within another
@@ -146,12 +150,12 @@ func (r Root) inside(outer Root) bool {
 // coversArgvs compares programs and argv patterns. By name and by wildcards a
 // program is granted its ordinary use, on either side, so that only a call which
 // is spelt out can be more than its pattern: that one needs to be spelt out again.
-func coversArgvs(held []*Grant, g *Grant) (string, bool) {
+func coversArgvs(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
 	for _, c := range g.cmds {
 		if slices.ContainsFunc(held, func(b *Grant) bool { return slices.Contains(b.cmds, c) }) {
 			continue
 		}
-		if w, ok := coversArgv(argvRows(held, nil), anyArgv(c)); !ok {
+		if w, ok := coversArgv(argvRows(held, nil), anyArgv(c), effort); !ok {
 			return w, false
 		}
 	}
@@ -160,7 +164,7 @@ func coversArgvs(held []*Grant, g *Grant) (string, bool) {
 		if words, literal := literalArgv(p); literal && violation(words) != "" {
 			rows = spelt(rows)
 		}
-		if w, ok := coversArgv(rows, p); !ok {
+		if w, ok := coversArgv(rows, p, effort); !ok {
 			return w, false
 		}
 	}
@@ -202,12 +206,12 @@ func spelt(rows []pattern.Row) []pattern.Row {
 	})
 }
 
-func coversArgv(rows []pattern.Row, p *pattern.Pattern) (string, bool) {
-	v := pattern.Covers(rows, pattern.Row{p}, []pattern.Universe{pattern.Any})
+func coversArgv(rows []pattern.Row, p *pattern.Pattern, effort *pattern.Effort) (string, bool) {
+	v := effort.Covers(rows, pattern.Row{p}, []pattern.Universe{pattern.Any})
 	return spaced(witness(v, 0)), v.Yes
 }
 
-func coversWords(held []*Grant, g *Grant) (string, bool) {
+func coversWords(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
 	names := argNames(append(held[:len(held):len(held)], g))
 	var rows []pattern.Row
 	for _, b := range held {
@@ -219,7 +223,7 @@ func coversWords(held []*Grant, g *Grant) (string, bool) {
 	}
 	universe := make([]pattern.Universe, len(g.wordDims())+len(names))
 	for _, row := range mine {
-		if v := pattern.Covers(rows, row, universe[:len(row)]); !v.Yes {
+		if v := effort.Covers(rows, row, universe[:len(row)]); !v.Yes {
 			return g.wordWitness(v, names), false
 		}
 	}

@@ -97,11 +97,16 @@ func (g *Grant) Wide() string {
 		return "every tool without a mapping may be called"
 	case slices.ContainsFunc(g.hosts, func(h Host) bool { return h.String() == "*" || strings.HasPrefix(h.String(), "*:") }):
 		return "any public host"
+	case slices.ContainsFunc(g.hosts, Host.isEverywhere):
+		return "every address of a kind, those of this machine and its network among them"
 	case g.root.Dir == "/" && (g.any || slices.ContainsFunc(g.paths, pathEntry.isAll)):
 		return "the whole file system"
 	}
 	return ""
 }
+
+// isEverywhere reports whether a range is of all addresses, special ones included.
+func (h Host) isEverywhere() bool { return h.net.IsValid() && h.net.Bits() == 0 }
 
 func (g *Grant) matchesAnyName() bool {
 	const unlikely = "\uFFFD.\uFFFD/\uFFFD"

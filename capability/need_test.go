@@ -65,3 +65,16 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 }
+
+// TestWideAddresses: a range of every address is wider than any public host.
+func TestWideAddresses(t *testing.T) {
+	for text, wide := range map[string]bool{
+		"net.get{hosts=[0.0.0.0/0]}": true, "net.get{hosts=[\"::/0\"]}": true, "net.get{hosts=[10.0.0.0/8]}": false, "net.get{hosts=[0.0.0.0]}": false,
+	} {
+		for g := range compile(t, text).All() {
+			if (g.Wide() != "") != wide || g.Inert() != "" {
+				t.Errorf("%s: wide because %q, inert because %q", text, g.Wide(), g.Inert())
+			}
+		}
+	}
+}

@@ -13,7 +13,31 @@ type Verdict struct {
 // Covers reports whether everything in a is in at least one row of b, among the
 // strings of the universes, one for each dimension. Rows of another length than
 // a's are no answer: No.
-func Covers(b []Row, a Row, u []Universe) Verdict {
+func Covers(b []Row, a Row, u []Universe) Verdict { return new(Effort).question(b, a, u, maxWork) }
+
+// Effort is the work that several questions may cost together. The zero Effort is
+// none: whatever needs any is not answered.
+type Effort struct{ left int }
+
+// NewEffort is an effort of some steps, of which a single question takes no more
+// than it would by itself.
+func NewEffort(steps int) *Effort { return &Effort{left: steps} }
+
+// What is paid for a row before anything is searched.
+const (
+	rowCost  = 4   // to look at it
+	nearCost = 128 // to make it a part of a machine
+)
+
+// Covers is the function of that name, as long as there is effort left for it.
+func (e *Effort) Covers(b []Row, a Row, u []Universe) Verdict {
+	if e.left -= rowCost * (1 + len(b)*len(u)); e.left <= 0 {
+		return Verdict{Capped: true}
+	}
+	return e.question(b, a, u, min(e.left, maxWork))
+}
+
+func (e *Effort) question(b []Row, a Row, u []Universe, limit int) Verdict {
 	if !fits(u, []Row{a}) || !fits(u, b) {
 		return Verdict{}
 	}
@@ -30,7 +54,8 @@ func Covers(b []Row, a Row, u []Universe) Verdict {
 		}
 		near = append(near, row)
 	}
-	witness, found, capped := seek(u, []Row{a}, near, func(m *machine) goal { return beyond{m} })
+	witness, found, capped, work := search{u: u, limit: limit}.seek([]Row{a}, near, func(m *machine) goal { return beyond{m} })
+	e.left -= work + nearCost*len(near)
 	return Verdict{Yes: !found && !capped, Witness: witness, Capped: capped}
 }
 

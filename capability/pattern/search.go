@@ -27,6 +27,7 @@ type search struct {
 	newest []int32 // by state and canon: the newest place there, plus one
 	reach  wide    // the states that can follow those of the place at hand
 	work   int
+	limit  int // of it
 }
 
 // A goal says what a search is for, given sets of states of the machine beside.
@@ -70,7 +71,7 @@ func (s *search) run() (witness []string, found, capped bool) {
 				if to.canon != never && s.visit(to, s.beside.enter[class]) {
 					return s.trace(), true, false
 				}
-				if len(s.places) > maxPlaces || s.work > maxWork {
+				if len(s.places) > maxPlaces || s.work > s.limit {
 					return nil, false, true
 				}
 			}
@@ -149,15 +150,22 @@ func (s *search) trace() []string {
 
 // seek walks some rows beside others.
 func seek(u []Universe, walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool) {
+	witness, found, capped, _ = search{u: u, limit: maxWork}.seek(walk, rows, to)
+	return witness, found, capped
+}
+
+// seek says what that has cost, too.
+func (s search) seek(walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool, work int) {
 	abc, ok := common(slices.Concat(walk, rows))
 	if !ok {
-		return nil, false, true
+		return nil, false, true, 0
 	}
 	along, fits := newMachine(abc, walk)
 	beside, fit := newMachine(abc, rows)
 	if !fits || !fit {
-		return nil, false, true
+		return nil, false, true, 0
 	}
-	s := &search{along: along, beside: beside, u: u, goal: to(beside), faces: abc.faces()}
-	return s.run()
+	s.along, s.beside, s.goal, s.faces = along, beside, to(beside), abc.faces()
+	witness, found, capped = s.run()
+	return witness, found, capped, s.work
 }
