@@ -25,3 +25,18 @@ func TestFenceLong(t *testing.T) {
 		t.Error("the whole file system is not fenced off")
 	}
 }
+
+// TestFenceSealed: what is sealed may be read and not changed.
+func TestFenceSealed(t *testing.T) {
+	fence := capability.NewFence().Sealing(capability.Root{Dir: "/w/skills", Real: "/w/skills"})
+	for text, want := range map[string]bool{
+		"fs.read{path=skills/a}":      false,
+		"fs.write{path=skills/a}":     true,
+		"fs.delete{path=SKILLS/a}":    true,
+		"proc.exec{argv=[rm,skills]}": true,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}

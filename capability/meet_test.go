@@ -110,3 +110,48 @@ func chainOfHosts(t *testing.T, links []string) capability.Chain {
 	}
 	return chain
 }
+
+// TestHostAbout: what a host is about, for whoever writes it in other words.
+func TestHostAbout(t *testing.T) {
+	for text, want := range map[string]string{
+		"*":                   "true  false 0 true",
+		"*.example.com:443":   "false example.com true 443 true",
+		"localhost":           "false localhost false 0 false",
+		"8.8.8.8":             "false  false 0 true",
+		"10.0.0.0/8":          "false  false 0 false",
+		"8.0.0.0/5":           "false  false 0 false", // holds 10.0.0.0/8
+		"api.example.com:443": "false api.example.com false 443 true",
+	} {
+		h, err := capability.ParseHost(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, tree := h.Name()
+		if got := fmt.Sprint(h.Any(), " ", name, " ", tree, " ", h.Port(), " ", h.Public()); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	if zero := (capability.Host{}); zero.Any() || zero.Public() {
+		t.Error("the zero host is public")
+	}
+}
+
+// TestHostsOfMany: more hosts than are compared, in several grants, leave nothing,
+// whichever link has them.
+func TestHostsOfMany(t *testing.T) {
+	var grants []string
+	for i := range 2 {
+		var list []string
+		for j := range 600 {
+			list = append(list, fmt.Sprintf("h%d-%d.example.com", i, j))
+		}
+		grants = append(grants, "net.get{hosts=["+strings.Join(list, ",")+"]}")
+	}
+	many := capability.Link{Set: compile(t, grants...)}
+	few := capability.Link{Set: compile(t, "net.get{hosts=[*.example.com]}")}
+	for _, chain := range []capability.Chain{{many}, {many, few}, {few, many}} {
+		if hosts := chain.Hosts("net.get"); len(hosts) > 0 {
+			t.Errorf("%d hosts are left", len(hosts))
+		}
+	}
+}

@@ -60,7 +60,12 @@ func TestAlikeMany(t *testing.T) {
 	if got, err := hostfs.Alike(base, "cafe", 3); err != nil || got != "" {
 		t.Error(got, err)
 	}
-	if got, err := hostfs.Alike(base+"/none", "caf\u00e9", 3); err == nil {
-		t.Error(got)
+	if err := os.WriteFile(base+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, nothing := range []string{"/none", "/file"} {
+		if got, err := hostfs.Alike(base+nothing, "caf\u00e9", 3); err == nil {
+			t.Error(got)
+		}
 	}
 }
