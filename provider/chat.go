@@ -18,7 +18,7 @@ func (r *request) chat(root wire.Value) {
 
 func (r *request) chatMember(name string) rule {
 	switch name {
-	case "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
+	case "audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "max_completion_tokens",
 		"max_tokens", "metadata", "modalities", "n", "prediction", "presence_penalty", "prompt_cache_key",
 		"prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier",
 		"stop", "store", "stream", "stream_options", "temperature", "top_logprobs", "top_p", "user", "verbosity":
@@ -31,6 +31,11 @@ func (r *request) chatMember(name string) rule {
 		return func(v wire.Value) bool { return r.elements(v, r.chatMessage) || true }
 	case "tools":
 		return r.tools
+	case "functions":
+		return func(v wire.Value) bool {
+			r.functions(v)
+			return true
+		}
 	case "tool_choice":
 		return r.choice
 	case "parallel_tool_calls":

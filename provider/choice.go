@@ -16,6 +16,7 @@ func (r *request) lost(is func(reference) bool) bool {
 // choice judges the member that says which tool the model has to use, once it is
 // known which stay. A choice of what is gone goes too.
 func (r *request) choice(v wire.Value) bool {
+	r.named(v)
 	switch {
 	case len(r.gone) == 0 || v.Equal("none") || v.Kind() == wire.Null:
 		return true
@@ -34,6 +35,21 @@ func (r *request) choice(v wire.Value) bool {
 		return r.unchosen("the tool that it names is left out")
 	}
 	return true
+}
+
+// named refuses a choice that says more of a tool than which one it is.
+func (r *request) named(v wire.Value) {
+	for key, member := range v.Members() {
+		switch name, _ := key.Str(); name {
+		case "type", "name", "function", "custom", "allowed_tools", "mode", "tools", "server_label", "disable_parallel_tool_use":
+			r.named(member)
+		default:
+			r.unknown(name)(member)
+		}
+	}
+	for element := range v.Elems() {
+		r.named(element)
+	}
 }
 
 func (r *request) unchosen(why string) bool {

@@ -60,6 +60,13 @@ func TestBackDoors(t *testing.T) {
 		"a model that is called":          {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"x/y"}}]}`},
 		"a search that can't be off":      {where: sonar, body: `{"model":"sonar-deep-research","disable_search":true,"messages":[]}`, code: capability.CapabilityAbsent},
 
+		"a choice of a server":          {where: responses, body: `{"tools":[],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.evil.example/"}]}}`, code: capability.NotAvailable},
+		"a choice of a tool, described": {where: chats, body: `{"messages":[],"tool_choice":{"type":"web_search","filters":null}}`, code: capability.NotAvailable},
+		"a choice of a tool":            {where: chats, body: `{"messages":[],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}}`},
+		"a choice at Anthropic":         {where: messages, body: `{"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`},
+		"the old functions":             {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"google_search"}]}`, code: capability.Forbidden},
+		"the old functions, plainly":    {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"f"}]}`},
+
 		"consent to what is granted":     {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "read") + "," + consent + `]}`},
 		"consent to another tool":        {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "write") + "," + consent + `]}`, code: capability.ScopeViolation},
 		"consent to another server":      {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("b", "read") + "," + consent + `]}`, code: capability.ScopeViolation},
