@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,14 +10,18 @@ import (
 )
 
 // injected returns what a client runs by itself when it loads the skill: commands of
-// hooks, and those that its text holds as !`date` or in a block that begins with
-// ```!. Both need a shell.
+// hooks, and those that its text holds as !`date` or behind ```!, which need not
+// begin a line. All of them need a shell.
 func injected(h *head, text []byte) []Need {
 	var needs []Need
 	if h.hooks {
 		needs = append(needs, Need{Token: "hooks", Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
-	if found := injection(string(text)); found != "" {
+	found := injection(string(text))
+	if found == "" {
+		found = injection(emptied(string(text)))
+	}
+	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
 	return needs
@@ -39,6 +44,9 @@ func injection(text string) string {
 		}
 		at += len("!`")
 	}
+	if strings.Contains(text, "```!") {
+		return "```!"
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t>")
 		fence := strings.TrimLeft(line, "`~")
@@ -47,4 +55,53 @@ func injection(text string) string {
 		}
 	}
 	return ""
+}
+
+// emptied is a text without what a client fills in when it runs the skill, such as
+// $ARGUMENTS, $1, $ARGUMENTS[0] and ${NAME}: each may stand for nothing, and a command
+// be what is left.
+func emptied(text string) string {
+	if !strings.Contains(text, "!") {
+		return ""
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(text, "$") {
+		if i > 0 {
+			part = behindName(part)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// behindName is what follows the name that a text begins with.
+func behindName(text string) string {
+	inner, braced := strings.CutPrefix(text, "{")
+	rest := strings.TrimLeftFunc(inner, func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-", r)
+	})
+	if braced {
+		if after, ok := strings.CutPrefix(rest, "}"); ok {
+			return after
+		}
+		return text
+	}
+	index, after, ok := strings.Cut(rest, "]")
+	if ok && strings.HasPrefix(index, "[") && strings.Trim(index[1:], "0123456789") == "" {
+		return after
+	}
+	return rest
+}
+
+// plugged returns what makes clients load the folder of a skill as a plugin, with
+// programs, servers and hooks that start by themselves.
+func plugged(files []File) []Need {
+	for _, f := range files {
+		for dir := range strings.SplitSeq(path.Dir(f.Path), "/") {
+			if strings.HasPrefix(dir, ".") && strings.HasSuffix(strings.ToLower(dir), "-plugin") {
+				return []Need{{Token: clip(f.Path), Spec: capability.Spec{Verb: "proc.eval", Bare: true}}}
+			}
+		}
+	}
+	return nil
 }

@@ -191,6 +191,7 @@ func (w *walk) read(rel string, at place) *Skill {
 	s := parse(at, text, w.opts)
 	s.Files = b.files
 	s.depend(at, b.texts[manifest], w.opts)
+	s.Needs = append(s.Needs, plugged(s.Files)...)
 	return s
 }
 

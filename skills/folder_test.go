@@ -140,6 +140,10 @@ func TestLoad(t *testing.T) {
 			"d": "hidden: agents/openai.yaml: dependencies.tools is a map, not a list",
 		}},
 
+		{"a plugin", map[string]string{
+			"a/SKILL.md": md("a"), "a/.claude-plugin/plugin.json": "{}", "b/SKILL.md": md("b"), "b/more/.codex-plugin/x": "{}", "c/SKILL.md": md("c"), "c/my-plugin/x": "{}",
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": ""}},
+
 		{"a link inside", map[string]string{"a/SKILL.md": md("a"), "a/x.md": "x", "a/y.md": "->x.md"}, map[string]string{"a": ""}},
 		{"a link that leads out", map[string]string{"a/SKILL.md": md("a"), "a/y.md": "->../secret", "secret": "s"}, map[string]string{
 			"a": "hidden: y.md cannot be read, or is a link that leads out",
