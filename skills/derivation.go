@@ -65,6 +65,21 @@ func ruleOf(name string) (rule, bool) {
 	return rule{}, false
 }
 
+// isKnown reports whether a token is one of a tool that some agent has.
+func isKnown(token string) bool {
+	t, _ := parseTool(token)
+	_, ok := ruleOf(t.name)
+	return ok || t.name == skillTool || t.name == mcpTool || strings.HasPrefix(t.name, mcpPrefix)
+}
+
+// isLoose reports whether a token that is no known tool may be one for others: they
+// split the entries of a list, and a star is all there is.
+func isLoose(token string) bool {
+	t, _ := parseTool(token)
+	tokens := Tokens(token)
+	return strings.Contains(t.name, "*") || len(tokens) > 1 && slices.ContainsFunc(tokens, isKnown)
+}
+
 // knownTools returns the names that a mistyped token may have meant.
 func knownTools() []string {
 	names := []string{skillTool}
@@ -123,7 +138,7 @@ const (
 // unknown is the need of a token that nobody can satisfy.
 func (d *derivation) unknown(token, why string) []Need {
 	d.warn("tool", token, why, d.hint(token))
-	if d.opts.IgnoreUnknown && (why == noTool || why == noServer) {
+	if d.opts.IgnoreUnknown && (why == noTool || why == noServer) && !isLoose(token) {
 		return nil
 	}
 	return []Need{{Token: token, Unknown: why}}

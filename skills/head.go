@@ -20,8 +20,9 @@ const (
 type head struct {
 	name, description string
 	declared          bool
-	tools             []string // the tokens of allowed-tools:
-	hooks             bool     // it names commands that run by themselves
+	tools             []string       // the tokens of allowed-tools:
+	hooks             bool           // it names commands that run by themselves
+	keys              map[string]int // how often each key stands there, but for its spelling
 	json              []byte
 }
 
@@ -56,6 +57,9 @@ func readHead(text []byte) (*head, error) {
 			return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
 		}
 	}
+	if h.misses(raw) {
+		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses")
+	}
 	return h, nil
 }
 
@@ -69,6 +73,32 @@ func (h *head) agrees(raw string, ok bool) bool {
 		}
 	}
 	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared
+}
+
+// misses reports whether a reader that goes line by line, which is what some do with
+// what is no YAML to them, finds a key at the margin where there is none, or a tool in
+// a comment.
+func (h *head) misses(raw string) bool {
+	lines := map[string]int{}
+	for line := range strings.Lines(raw) {
+		key, value, _ := strings.Cut(line, ":")
+		if strings.TrimLeft(key, blanks) != key {
+			continue
+		}
+		folded := foldKey(strings.Trim(key, blanks+`"'`))
+		if lines[folded]++; folded != toolsKey {
+			continue
+		}
+		if _, comment, ok := strings.Cut(strings.ReplaceAll(value, "\t", " "), " #"); ok && h.lacks(Tokens(comment)) {
+			return true
+		}
+	}
+	return lines[toolsKey] > h.keys[toolsKey] || lines[hooksKey] > h.keys[hooksKey]
+}
+
+// lacks reports whether one of some tokens is a tool that the skill does not name.
+func (h *head) lacks(tokens []string) bool {
+	return slices.ContainsFunc(tokens, func(token string) bool { return isKnown(token) && !slices.Contains(h.tools, token) })
 }
 
 const (
@@ -109,7 +139,7 @@ func between(text string, isMark func(line string) bool) (string, bool) {
 
 // firstMarks is a reader that splits at the first two --- wherever they stand.
 func firstMarks(text string) (string, bool) {
-	rest, ok := strings.CutPrefix(text, mark)
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, byteOrder), mark)
 	if !ok {
 		return "", false
 	}
@@ -148,7 +178,7 @@ func parseHead(raw string) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &head{}
+	h := &head{keys: map[string]int{}}
 	for key, value := range pairs(root) {
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err
@@ -204,18 +234,29 @@ func isKey(text string) bool {
 // its spelling counts as that: a slip of the pen must not ask for less.
 func (h *head) take(key string, value *yaml.Node) error {
 	var err error
-	switch folded := strings.ToLower(strings.Map(withoutJoints, key)); {
+	folded := foldKey(key)
+	h.keys[folded]++
+	switch {
 	case key == "name":
 		h.name, err = textOf(key, value)
 	case key == "description":
 		h.description, err = textOf(key, value)
-	case folded == "allowedtools":
+	case folded == toolsKey:
 		err = h.takeTools(value)
-	case folded == "hooks":
+	case folded == hooksKey:
 		h.hooks = h.hooks || !isEmpty(value)
 	}
 	return err
 }
+
+// The keys that say what a skill uses, as [foldKey] writes them.
+const (
+	toolsKey = "allowedtools"
+	hooksKey = "hooks"
+)
+
+// foldKey is a key but for its spelling.
+func foldKey(key string) string { return strings.ToLower(strings.Map(withoutJoints, key)) }
 
 // withoutJoints drops what may stand between the words of a key.
 func withoutJoints(r rune) rune {

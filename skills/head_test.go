@@ -45,6 +45,15 @@ func TestFrontmatter(t *testing.T) {
 		{"a mark with text behind it", top + "---x: 1\n" + tools + "---\n", "do not agree"},
 		{"tools that only the quick see", "---\nname: one\ndescription: d\nnote: |\n  x\n  ---\n  y\nallowed-tools: Bash\n---\n", "do not agree"},
 		{"hooks that only the quick see", "---\nhooks: {a: b}\nname: one\ndescription: d ---\n---\n", ""},
+		{"byte order mark, tools that only the quick see", "\ufeff---\nname: one\ndescription: d\nnote: \"# x\nallowed-tools: Bash ---\n  y\"\n---\n", "do not agree"},
+		{"tools on a line of a value", "---\nname: one\ndescription: d\nnote: \"# x\nallowed-tools: Bash\nlicense: y\"\n---\n", "do not agree"},
+		{"hooks on a line of a value", "---\nname: one\ndescription: d\nnote: 'x\n\"hooks\" : {a: b}\n'\n---\n", "do not agree"},
+		{"tools on a line of a value, indented", "---\nname: one\ndescription: d\nnote: |\n  x\n  allowed-tools: Bash\n---\n", ""},
+		{"tools in a comment", top + "allowed-tools: Read # Bash\n---\n", "do not agree"},
+		{"tools that are a comment", top + "allowed-tools: # Bash\n---\n", "do not agree"},
+		{"a list and a comment", top + "allowed-tools: [Read] # Bash\n---\n", "do not agree"},
+		{"a comment of no tools", top + "allowed-tools: Read # to look\nnote: x # y\n---\n", ""},
+		{"a sign in a token", top + "allowed-tools: Read Bash(foo#bar:*)\n---\n", ""},
 		{"hooks that only the slow see", "---\nname: one\ndescription: d ---\nhooks: {a: b}\n---\n", "do not agree"},
 
 		{"twice", top + tools + "allowed-tools: Bash\n---\n", "stands twice"},
@@ -174,6 +183,10 @@ func TestOptions(t *testing.T) {
 		{"declared", []byte(top + "allowed-tools: []\n---\n"), skills.Options{HideUndeclared: true}, true, ""},
 		{"unknown", unknown, skills.Options{}, false, "? no such tool is known; fs.read"},
 		{"ignored", unknown, skills.Options{IgnoreUnknown: true}, true, "fs.read"},
+		{"several in one entry", []byte(top + "allowed-tools: [\"Azure, Bash(rm:*)\"]\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
+		{"all", []byte(top + "allowed-tools: '*'\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
+		{"all of all servers", []byte(top + "allowed-tools: mcp__*\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no upstream has that name"},
+		{"another server", []byte(top + "allowed-tools: [mcp__else__x, Azure MCP/x]\n---\n"), skills.Options{IgnoreUnknown: true}, true, ""},
 		{"wrong", []byte(top + "allowed-tools: Bash(git\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? its parentheses do not match"},
 	} {
 		s := skills.Parse("one", tt.text, tt.opts)
