@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -221,5 +223,32 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	}
 	if kept > 16<<20 {
 		t.Errorf("%d MiB waited for one session", kept>>20)
+	}
+}
+
+// TestRootOfServer moves the directory of an agent: a server that was told the old
+// one is started anew, so that it does not hang paths from there that are decided
+// from the new one. An edit of anything else leaves it as it is.
+func TestRootOfServer(t *testing.T) {
+	const record = "---\nclass: agent\nsandbox: $ROOT/DIR\ncapabilities:\n  - fs.read: { paths: [PATHS] }\n---\n"
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\nsandbox: $ROOT\n---\n"}, files(t, s))
+	if err := os.MkdirAll(filepath.Join(w.root, "docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, test := range []struct {
+		dir, paths string
+		opened     int64
+	}{{".", "docs", 1}, {".", "docs, other", 1}, {"docs", ".", 2}} {
+		w.write("scout", strings.NewReplacer("DIR", test.dir, "PATHS", test.paths).Replace(record))
+		w.adopt()
+		if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); strings.Contains(a.Raw, "isError") {
+			t.Fatal(a.Raw)
+		}
+		if n := s.opened.Load(); n != test.opened {
+			t.Errorf("beneath %s, with %s: the server was started %d times, want %d", test.dir, test.paths, n, test.opened)
+		}
 	}
 }

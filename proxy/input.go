@@ -71,7 +71,7 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 	}
 	responses = append(responses, '}')
 	if open > 0 {
-		return true, c.passInput(o, answer, in)
+		return true, c.passInput(answer, in)
 	}
 	if in.state.Kind() == wire.String {
 		responses = append(append(responses, `,"requestState":`...), in.state.Raw()...)
@@ -111,7 +111,7 @@ func (c *call) askClient(ctx context.Context, method string, params []byte) ([]b
 
 // passInput seals the state of a server into the answer of an agent, together
 // with the keys of what we answer ourselves when the agent comes back.
-func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
+func (c *call) passInput(answer *upstream.Answer, in inputs) error {
 	var own, others, shown []byte
 	for key, value := range in.requests.Members() {
 		if method, _ := value.Get("method"); method.Equal(askRoots) {

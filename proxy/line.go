@@ -27,6 +27,7 @@ const (
 type line struct {
 	tenant *tenant
 	made   *Upstream // what was written of the server when the line was made
+	root   string    // of the agent then, which the server may have been told
 	link   *upstream.Link
 	lists  [listKinds]listing
 	shelf  atomic.Pointer[shelf] // for calls of agents that have asked for no list
@@ -68,13 +69,20 @@ func (k listKind) words() (method, member, ability string) {
 	}
 }
 
-func newLine(t *tenant, u *Upstream) *line {
-	l := &line{tenant: t, made: u, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
+func newLine(t *tenant, u *Upstream, root string) *line {
+	l := &line{tenant: t, made: u, root: root, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
 	for i := range l.lists {
 		l.lists[i].wanted = 1
 	}
 	l.link = upstream.NewLink(u.Name, l.dial, upstream.LinkOptions{OnUp: l.cameUp})
 	return l
+}
+
+// suits reports whether a line leads where a policy says, and to a server that was
+// told no other directory of the agent's than it has now.
+func (l *line) suits(p *Policy) bool {
+	u := p.upstream(l.made.Name)
+	return u != nil && u.Identity == l.made.Identity && l.root == p.root(l.tenant.agent)
 }
 
 // up is what the policy in force says of the server. A reload that does not change

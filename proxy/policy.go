@@ -41,6 +41,14 @@ func (p *Policy) upstream(name string) *Upstream {
 	return nil
 }
 
+// root is the directory that an agent works in, "" for one that has none.
+func (p *Policy) root(agent string) string {
+	if ag, ok := p.Gate.Roster.Agent(agent); ok {
+		return ag.Root.Dir
+	}
+	return ""
+}
+
 // byName returns the upstreams in an order that depends on nothing but their names.
 func (p *Policy) byName() []*Upstream {
 	return slices.SortedFunc(slices.Values(p.Upstreams), func(a, b *Upstream) int { return strings.Compare(a.Name, b.Name) })

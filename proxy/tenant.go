@@ -112,17 +112,18 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 	if t.closed {
 		return nil, errClosed
 	}
-	if t.server.policy.Load().upstream(u.Name) != u {
+	p := t.server.policy.Load()
+	if p.upstream(u.Name) != u {
 		return nil, errStale
 	}
 	l, ok := t.lines[u.Name]
-	if ok && l.made.Identity == u.Identity {
+	if ok && l.suits(p) {
 		return l, nil
 	}
 	if ok {
 		t.server.closeLater(l)
 	}
-	l = newLine(t, u)
+	l = newLine(t, u, p.root(t.agent))
 	t.lines[u.Name] = l
 	return l, nil
 }
@@ -133,7 +134,7 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 func (t *tenant) adopt(p *Policy) {
 	t.mu.Lock()
 	for name, l := range t.lines {
-		if u := p.upstream(name); u == nil || u.Identity != l.made.Identity {
+		if !l.suits(p) {
 			delete(t.lines, name)
 			t.server.closeLater(l)
 		}

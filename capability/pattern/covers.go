@@ -54,7 +54,7 @@ func (e *Effort) question(b []Row, a Row, u []Universe, limit int) Verdict {
 		}
 		near = append(near, row)
 	}
-	witness, found, capped, work := search{u: u, limit: limit}.seek([]Row{a}, near, func(m *machine) goal { return beyond{m} })
+	witness, found, capped, work := (&search{u: u, limit: limit}).seek([]Row{a}, near, func(m *machine) goal { return beyond{m} })
 	e.left -= work + nearCost*len(near)
 	return Verdict{Yes: !found && !capped, Witness: witness, Capped: capped}
 }

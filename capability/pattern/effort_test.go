@@ -16,13 +16,13 @@ func TestEffort(t *testing.T) {
 		}
 		return pattern.Row{p}
 	}
-	held, asked, any := []pattern.Row{parse("*a*"), parse("*b*")}, parse("*[ab]*c"), []pattern.Universe{pattern.Any}
-	if v := new(pattern.Effort).Covers(held, asked, any); v.Yes || !v.Capped {
+	held, asked, over := []pattern.Row{parse("*a*"), parse("*b*")}, parse("*[ab]*c"), []pattern.Universe{pattern.Any}
+	if v := new(pattern.Effort).Covers(held, asked, over); v.Yes || !v.Capped {
 		t.Errorf("without any effort: %+v", v)
 	}
 	effort, answered := pattern.NewEffort(10000), 0
 	for range 1000 {
-		v := effort.Covers(held, asked, any)
+		v := effort.Covers(held, asked, over)
 		if v.Yes == v.Capped {
 			t.Fatalf("%+v", v)
 		}

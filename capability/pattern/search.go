@@ -150,12 +150,12 @@ func (s *search) trace() []string {
 
 // seek walks some rows beside others.
 func seek(u []Universe, walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool) {
-	witness, found, capped, _ = search{u: u, limit: maxWork}.seek(walk, rows, to)
+	witness, found, capped, _ = (&search{u: u, limit: maxWork}).seek(walk, rows, to)
 	return witness, found, capped
 }
 
 // seek says what that has cost, too.
-func (s search) seek(walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool, work int) {
+func (s *search) seek(walk, rows []Row, to func(beside *machine) goal) (witness []string, found, capped bool, work int) {
 	abc, ok := common(slices.Concat(walk, rows))
 	if !ok {
 		return nil, false, true, 0
