@@ -55,6 +55,10 @@ func (v Vendor) Credential(key string) (header, value string) {
 	return v.credential, v.scheme + key
 }
 
+// Widens reports whether tools of the vendor take hosts, and with each of them those
+// beneath it.
+func (v Vendor) Widens() bool { return v.kit != geminiKit && v.kit != mistralKit }
+
 // BaseURL is what a client of the vendor is to be given, when the gateway serves it
 // at an address: some clients add the version to it, others want it there.
 func (v Vendor) BaseURL(gateway string) string {

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,5 +134,19 @@ func TestVendors(t *testing.T) {
 	anthropic, _ := provider.Lookup("anthropic")
 	if _, _, err := anthropic.Rewrite(provider.Endpoint{Body: true}, []byte("{}"), provider.Policy{}); err == nil {
 		t.Error("the zero Endpoint takes a body")
+	}
+}
+
+// TestWidens: a vendor widens hosts when one of its tools does.
+func TestWidens(t *testing.T) {
+	p := holding(t, hosts("go.dev"))
+	for _, vendor := range provider.Vendors() {
+		wider := false
+		for _, tool := range vendor.Translate(p) {
+			wider = wider || slices.ContainsFunc(tool.Changes, func(c provider.Change) bool { return c.Did == provider.Wider })
+		}
+		if vendor.Widens() != wider {
+			t.Errorf("%s: %v, and its tools say %v", vendor.Name, vendor.Widens(), wider)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"capgate/capability"
 	"capgate/config"
 	"capgate/doctor"
+	"capgate/provider"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -51,7 +52,7 @@ func (w *world) subject() doctor.Subject {
 	for i := range w.cfg.Providers {
 		p := &w.cfg.Providers[i]
 		s.Providers = append(s.Providers, w.providerOf(p))
-		if !p.Strict {
+		if vendor, _ := provider.Lookup(p.Name); !p.Strict && vendor.Widens() {
 			s.Widening = append(s.Widening, p.Name)
 		}
 	}
