@@ -33,6 +33,12 @@
 // caches, batches) is refused, as that cannot be judged. So is content of types that
 // are newer than this package.
 //
+// A body is read as strictly as an MCP message: an escaped NUL, or two names in one
+// object that differ only in case, refuse the whole request, wherever they stand.
+//
+// The id of a container of Anthropic goes up for whoever holds provider.code_execution.
+// Whose container it is cannot be told, so that agents who share a key share them.
+//
 // That OpenRouter's engines keep to their lists is their word, as is every other
 // provider's. The names beneath one that a container may reach are not documented
 // by OpenAI; they are taken to be included.
