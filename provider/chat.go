@@ -74,7 +74,7 @@ func (r *request) extra(name string) rule {
 func (r *request) chatMessage(v wire.Value) bool {
 	r.members(v, func(name string) rule {
 		switch name {
-		case "role", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations",
+		case "role", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call",
 			"reasoning", "reasoning_content", "reasoning_details", "prefix", "cache_control":
 			return keep
 		case "content":
@@ -82,8 +82,25 @@ func (r *request) chatMessage(v wire.Value) bool {
 				r.partsOf(v, "content")
 				return true
 			}
+		case "annotations":
+			return r.annotations
 		}
 		return nil
+	})
+	return true
+}
+
+// annotations judges what stands beside an answer: the pages that it cites, which
+// nobody reads again, and files that were read, in whose place pictures stand.
+func (r *request) annotations(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	r.elements(v, func(v wire.Value) bool {
+		if textOf(v, "type") != "url_citation" {
+			r.inputs(v)
+		}
+		return true
 	})
 	return true
 }
@@ -154,10 +171,15 @@ func searches(name string) bool {
 func (r *request) routerMember(name string) rule {
 	switch name {
 	case "min_p", "top_k", "top_a", "repetition_penalty", "route", "transforms", "usage", "include_reasoning",
-		"session_id", "trace", "debug", "image_config", "cache_control", "structured_outputs":
+		"session_id", "trace", "debug", "cache_control", "structured_outputs":
 		return keep
 	case "provider", "reasoning", "stop_server_tools_when":
 		return r.sniffed
+	case "image_config":
+		return func(v wire.Value) bool {
+			r.inputs(v)
+			return true
+		}
 	case "models":
 		return func(v wire.Value) bool { return v.Kind() == wire.Null || r.elements(v, r.modelMember) }
 	case "plugins":

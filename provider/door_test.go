@@ -67,6 +67,11 @@ func TestBackDoors(t *testing.T) {
 		"the old functions":             {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"google_search"}]}`, code: capability.Forbidden},
 		"the old functions, plainly":    {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"f"}]}`},
 
+		"pictures for a style":   {where: router, body: `{"messages":[],"image_config":{"super_resolution_references":["https://evil.example/a"]}}`, code: capability.CapabilityAbsent},
+		"a style":                {where: router, body: `{"messages":[],"image_config":{"aspect_ratio":"1:1"}}`},
+		"a picture beside words": {where: router, body: `{"messages":[{"role":"assistant","content":"a","annotations":[{"type":"file","file":{"hash":"h","content":[{"type":"image_url","image_url":{"url":"https://evil.example/a"}}]}}]}]}`, code: capability.CapabilityAbsent},
+		"a page that is cited":   {where: router, body: `{"messages":[{"role":"assistant","content":"a","annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example"}},{"type":"file","file":{"hash":"h","content":[{"type":"text","text":"https://a.example"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]}}]}]}`},
+
 		"consent to what is granted":     {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "read") + "," + consent + `]}`},
 		"consent to another tool":        {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "write") + "," + consent + `]}`, code: capability.ScopeViolation},
 		"consent to another server":      {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("b", "read") + "," + consent + `]}`, code: capability.ScopeViolation},

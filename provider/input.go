@@ -85,8 +85,8 @@ func (r *request) inputMember(name string, v wire.Value) {
 		r.modelMember(v)
 	case "models":
 		r.elements(v, r.modelMember)
-	case "filters":
-		return // what is compared, not read
+	case "filters", "text":
+		return // what is compared or read out, not fetched
 	case "tools", "plugins", "mcpservers", "serverurl", "connectorid", "tunnelid", "definition":
 		r.forbid(`"` + clip(name) + `" does not belong in a tool`)
 	}
