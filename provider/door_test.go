@@ -39,6 +39,8 @@ func TestBackDoors(t *testing.T) {
 		"a picture that is stored":                 {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1"}]}`, code: capability.CapabilityAbsent},
 		"a picture that is not there":              {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}`, code: capability.CapabilityAbsent},
 		"a picture that comes along":               {where: responses, body: `{"input":[{"type":"image_generation_call","id":"ig_1","result":"aGk=","status":"completed"}]}`},
+		"a picture that code drew":                 {where: responses, body: `{"input":[{"type":"code_interpreter_call","id":"ci_1","code":"","container_id":"c","outputs":[{"type":"image","url":"https://evil.example/a"}]}]}`, code: capability.CapabilityAbsent},
+		"what code wrote":                          {where: responses, body: `{"input":[{"type":"code_interpreter_call","id":"ci_1","code":"","container_id":"c","outputs":[{"type":"logs","logs":"https://a.example"}]}]}`},
 		"a shell in a container of somebody":       {where: responses, body: `{"input":[{"type":"shell_call","call_id":"c","action":{"commands":["id"]},"environment":{"type":"container_reference","container_id":"x"}}]}`, code: capability.CapabilityAbsent},
 		"a shell at the agent":                     {where: responses, body: `{"input":[{"type":"shell_call","call_id":"c","action":{"commands":["id"]},"environment":{"type":"local"}}]}`},
 		"instructions that are items":              {where: responses, body: `{"instructions":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, code: capability.MalformedRequest},

@@ -63,7 +63,7 @@ func (r *request) item(v wire.Value) bool {
 	}
 	switch kind {
 	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
-		"code_interpreter_call", "local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
+		"local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
 		"apply_patch_call_output", "tool_search_call", "compaction", "compaction_trigger":
 		return true
 	case "", "message":
@@ -71,7 +71,7 @@ func (r *request) item(v wire.Value) bool {
 			r.forbid(elsewhere)
 		}
 		r.turn(v)
-	case "image_generation_call", "shell_call", "program", "program_output":
+	case "image_generation_call", "code_interpreter_call", "shell_call", "program", "program_output":
 		r.made(kind, v)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output":
 		r.partsOf(v, "output")
@@ -126,7 +126,14 @@ func (r *request) made(kind string, v wire.Value) {
 	where, _ := v.Get("environment")
 	id, _ := v.Get("id")
 	picture, _ := v.Get("result")
+	outputs, _ := v.Get("outputs")
 	switch {
+	case kind == "code_interpreter_call":
+		for output := range outputs.Elems() {
+			if picture, ok := output.Get("url"); ok {
+				r.address(picture)
+			}
+		}
 	case kind == "image_generation_call" && picture.Kind() != wire.String:
 		r.stored(id)
 	case kind == "image_generation_call", kind == "shell_call" && (where.Kind() == wire.Invalid || where.Kind() == wire.Null || textOf(where, "type") == "local"):
