@@ -26,8 +26,10 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 	}
 	code, why := r.needs(codeExecution)
 	switch {
-	case why != "" || !ok || where.Kind() == wire.Null:
+	case why != "":
 		return code, why
+	case !ok || where.Kind() == wire.Null:
+		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
 	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
 		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
 	}

@@ -128,6 +128,11 @@ func TestWhereCodeRuns(t *testing.T) {
 			t.Errorf("%s: %s (%v)", tool, out, refused)
 		}
 	}
+	for _, tool := range []string{`{"type":"shell"}`, `{"type":"shell","environment":null}`, `{"type":"code_interpreter"}`} {
+		if out, _, refused := rewrite(t, responses, `{"tools":[`+tool+`]}`, holding(t, "provider.code_execution")); out != `{}` {
+			t.Errorf("%s, held: %s (%v)", tool, out, refused)
+		}
+	}
 }
 
 // TestSameNames: a name that is asked for again and again, in whichever spelling,
