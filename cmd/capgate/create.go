@@ -19,9 +19,19 @@ func (a *app) agentsCreate() *cobra.Command {
 	var grants []string
 	var yes bool
 	cmd := &cobra.Command{
-		Use:     "create AGENT",
-		Short:   "Write the record of a new agent",
-		Long:    "create writes a record into the first folder of agents:. On a terminal it asks for\nwhat the flags leave open; in scripts the flags say it all. A new agent without any\ngrant may do nothing.",
+		Use:   "create AGENT",
+		Short: "Write the record of a new agent",
+		Long: `create writes a record into the first folder of agents:. On a terminal, and without
+flags, it asks for what they would say; in scripts the flags say it all.
+
+What the agent may do is what was asked for, and no more:
+  no flags     read records (records.read), as any record that says nothing
+  --access     what it says of records, instead of that
+  --grant      these, instead of that
+  --sandbox    in the folder and beneath it, besides: read and write files, and run
+               programs (fs.read, fs.write, proc.exec); a --grant of one of these
+               verbs takes its place
+  --parent     of all this, what the agent above may pass on`,
 		Example: "  capgate agents create scout --sandbox ~/projects/foo --access r --grant 'net.get{hosts=[*.github.com]}' --yes",
 		Args:    oneAgent,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,8 +66,8 @@ func (a *app) wizard(d *agents.Draft, grants *[]string) error {
 		text string
 		into *string
 	}{
-		{"folder it works in (empty for none): ", &d.Sandbox},
-		{"access to records: r, w, rw (empty for none): ", &d.Access},
+		{"folder it works in, to read, write and run programs there (empty for none): ", &d.Sandbox},
+		{"access to records: r, w, rw (empty for r, or none beside a grant): ", &d.Access},
 		{"agent it hangs from (empty for none): ", &d.Parent},
 		{"what it is, in a sentence: ", &d.Body},
 	} {
@@ -89,6 +99,12 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 	}
 	if len(w.cfg.Agents) == 0 {
 		return broken(fmt.Errorf("the configuration names no folder of agents"), "add agents: ./agents to it")
+	}
+	if d.Parent != "" {
+		// Below an agent that is not there, the new one could do nothing.
+		if _, err := w.agent(d.Parent); err != nil {
+			return err
+		}
 	}
 	if len(grants) > 0 {
 		specs, err := a.specs(grants)
