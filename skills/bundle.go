@@ -97,21 +97,21 @@ type bundle struct {
 }
 
 // readBundle reads every file below a folder. An error hides the skill: a part of it
-// that is left out could be what matters.
+// that is left out could be what matters. What was read until then is told as well.
 func readBundle(root *os.Root) (*bundle, error) {
 	b := &bundle{root: root, texts: map[string][]byte{}, left: maxBytes}
 	if err := b.folder(".", 0); err != nil {
-		return nil, err
+		return b, err
 	}
 	slices.SortFunc(b.files, func(x, y File) int { return strings.Compare(x.Path, y.Path) })
 	if b.books && b.links {
-		return nil, errors.New("it holds links, which could lead into the .git beside them")
+		return b, errors.New("it holds links, which could lead into the .git beside them")
 	}
 	folded := map[string]bool{}
 	for _, f := range b.files {
 		name := strings.ToLower(f.Path)
 		if folded[name] {
-			return nil, fmt.Errorf("two of its files are called %s but for their case", clip(f.Path))
+			return b, fmt.Errorf("two of its files are called %s but for their case", clip(f.Path))
 		}
 		folded[name] = true
 	}
@@ -165,6 +165,7 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 	b.links = b.links || e.Type()&fs.ModeSymlink != 0
 	data, err := readFile(b.root, name, b.left)
 	if err != nil {
+		b.left = 0 // it may have been read to the limit
 		return err
 	}
 	b.left -= int64(len(data))

@@ -178,11 +178,11 @@ func (w *walk) read(rel string, at place) *Skill {
 	}
 	defer func() { _ = root.Close() }() // nothing was written
 	b, err := readBundle(root)
-	if err != nil {
-		return hidden(err.Error())
-	}
 	if w.bytes += maxBytes - b.left; w.bytes > maxTotal {
 		w.over = fmt.Sprintf("the skills in it hold more than %d bytes", maxTotal)
+	}
+	if err != nil {
+		return hidden(err.Error())
 	}
 	text, ok := b.texts[documentName]
 	if !ok {

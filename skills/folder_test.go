@@ -238,6 +238,52 @@ func TestFolderLimit(t *testing.T) {
 	}
 }
 
+// TestManySkillsThatUseEachOther: what skills require of each other is bounded, and
+// whoever needs more than that is satisfied by nobody.
+func TestManySkillsThatUseEachOther(t *testing.T) {
+	for _, tt := range []struct{ count, tokens int }{{150, 1}, {20, 40}} {
+		files := map[string]string{}
+		for i := range tt.count {
+			uses := fmt.Sprintf("Skill(s%d)", (i+1)%tt.count)
+			for j := range tt.tokens {
+				uses += fmt.Sprintf(" Read(d%d/f%d)", i, j)
+			}
+			files[fmt.Sprintf("s%d/SKILL.md", i)] = md(fmt.Sprintf("s%d", i), "allowed-tools: "+uses)
+		}
+		for s := range skills.Load(options(), tree(t, files)).All() {
+			if _, ok := s.Requires(); ok || !strings.Contains(strings.Join(needs(s), "; "), "more than") {
+				t.Fatalf("%s of %d needs %d things: %v", s.Path, tt.count, len(s.Needs), ok)
+			}
+			for _, n := range s.Needs {
+				if len(n.Token) > 200 {
+					t.Fatalf("a token is %d bytes long", len(n.Token))
+				}
+			}
+		}
+	}
+}
+
+// TestHiddenSkillsCount: what is read of skills that are hidden then is bounded as well.
+func TestHiddenSkillsCount(t *testing.T) {
+	const size = 15 << 20
+	files := map[string]string{}
+	for i := range 18 {
+		files[fmt.Sprintf("s%d/SKILL.md", i)] = md(fmt.Sprintf("s%d", i))
+		files[fmt.Sprintf("s%d/z", i)] = "->/nowhere"
+	}
+	dir := tree(t, files)
+	for i := range 18 {
+		big := filepath.Join(dir, fmt.Sprintf("s%d", i), "big")
+		put(t, big, "")
+		if err := os.Truncate(big, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := skills.Load(options(), dir); len(outline(l)) != 0 || len(l.Findings()) != 1 || l.Findings()[0].Code != "skill_limit" {
+		t.Errorf("over the limit it holds %v and says %v", outline(l), l.Findings())
+	}
+}
+
 // TestNoLibrary: what nobody loaded holds nothing.
 func TestNoLibrary(t *testing.T) {
 	var none *skills.Library

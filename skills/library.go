@@ -138,53 +138,89 @@ func link(all []*Skill) {
 		byName[s.Path] = append(slices.DeleteFunc(byName[s.Path], func(o *Skill) bool { return o == s }), s)
 	}
 	for _, s := range all {
-		seen := map[*Skill]bool{s: true}
-		more := borrowed(s, byName, own, seen)
-		for _, n := range more {
+		b := borrowing{byName: byName, own: own, seen: map[*Skill]bool{s: true}}
+		b.from(s, "")
+		for _, n := range b.needs {
 			if n.Unknown != "" {
 				s.warn("unsatisfied", fmt.Sprintf("nobody satisfies the skill: %s: %s", clip(n.Token), n.Unknown), "")
 			}
 		}
-		s.Needs = append(own[s][:len(own[s]):len(own[s])], more...)
+		s.Needs = append(own[s][:len(own[s]):len(own[s])], b.needs...)
 	}
 }
 
-// borrowed returns what the skills require that a skill uses, and those that they use.
-func borrowed(s *Skill, byName map[string][]*Skill, own map[*Skill][]Need, seen map[*Skill]bool) []Need {
-	var needs []Need
+// What one skill may borrow: how many skills it uses, and what they need together.
+// Whoever uses more requires what nobody has.
+const (
+	maxUsed     = 128
+	maxBorrowed = 512
+)
+
+// borrowing gathers what a skill requires because it uses others, and because others
+// lie in its folder.
+type borrowing struct {
+	byName map[string][]*Skill
+	own    map[*Skill][]Need // what each requires by itself
+	seen   map[*Skill]bool
+	needs  []Need
+	over   bool
+}
+
+// from gathers what a skill borrows, which is itself used as a token says.
+func (b *borrowing) from(s *Skill, above string) {
 	for _, name := range s.names {
-		token := skillTool + "(" + name + ")"
-		used := byName[name]
+		token := above + skillTool + "(" + name + ")"
+		used := b.byName[name]
 		switch {
+		case b.over:
+			return
 		case len(used) == 0:
-			needs = append(needs, Need{Token: token, Unknown: "there is no such skill"})
-			continue
+			b.add(Need{Token: token, Unknown: "there is no such skill"})
 		case len(used) > 1:
-			needs = append(needs, Need{Token: token, Unknown: "several skills have that name"})
-			continue
-		case seen[used[0]]:
-			continue
+			b.add(Need{Token: token, Unknown: "several skills have that name"})
+		default:
+			b.lend(used[0], token)
 		}
-		needs = append(needs, lent(used[0], token, byName, own, seen)...)
 	}
 	for _, inner := range s.inner {
-		if !seen[inner] {
-			needs = append(needs, lent(inner, inner.Path, byName, own, seen)...)
-		}
+		b.lend(inner, above+inner.Path)
 	}
-	return needs
 }
 
-// lent returns what one skill requires of whoever uses another that needs it.
-func lent(s *Skill, token string, byName map[string][]*Skill, own map[*Skill][]Need, seen map[*Skill]bool) []Need {
-	seen[s] = true
+// lend adds what a skill requires of whoever uses another that needs it.
+func (b *borrowing) lend(s *Skill, token string) {
+	if b.seen[s] || b.over {
+		return
+	}
+	b.seen[s] = true
+	if len(b.seen) > maxUsed {
+		b.end()
+		return
+	}
 	if s.Broken != "" {
-		return []Need{{Token: token, Unknown: "the skill " + s.Path + " is hidden: " + s.Broken}}
+		b.add(Need{Token: token, Unknown: "the skill " + s.Path + " is hidden: " + s.Broken})
+		return
 	}
-	var needs []Need
-	for _, n := range own[s] {
+	for _, n := range b.own[s] {
 		n.Token = token + ": " + n.Token
-		needs = append(needs, n)
+		b.add(n)
 	}
-	return append(needs, borrowed(s, byName, own, seen)...)
+	b.from(s, clip(token)+": ")
+}
+
+// add takes over one need.
+func (b *borrowing) add(n Need) {
+	n.Token = clip(n.Token)
+	if len(b.needs) == maxBorrowed {
+		b.end()
+	}
+	if !b.over {
+		b.needs = append(b.needs, n)
+	}
+}
+
+// end is where it is too much.
+func (b *borrowing) end() {
+	b.over = true
+	b.needs = []Need{{Token: skillTool, Unknown: fmt.Sprintf("it uses more than %d skills, or they need more than %d things", maxUsed, maxBorrowed)}}
 }
