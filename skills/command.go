@@ -17,7 +17,7 @@ func (d *derivation) command(verbs []string, spec string) ([]capability.Spec, st
 		return bare(verbs), ""
 	}
 	words = unwrapped(words)
-	if len(words) == 0 || strings.Contains(words[0], "*") {
+	if len(words) == 0 || strings.ContainsAny(words[0], "*=") {
 		return bare(verbs), ""
 	}
 	program, why := d.program(words[0])
@@ -84,14 +84,25 @@ func (d *derivation) program(word string) (program, why string) {
 	return word, ""
 }
 
+// isSwitch reports whether a variable in front of a command only turns something on or
+// off. Others may say which code runs, as LD_PRELOAD and GIT_PAGER do.
+func isSwitch(name, value string) bool {
+	for _, part := range []string{"PATH", "LOAD", "ENV"} { // there a number is a file
+		if strings.Contains(strings.ToUpper(name), part) {
+			return false
+		}
+	}
+	return isKey(name) && (value == "true" || value == "false" || value == "/dev/null" || strings.Trim(value, "0123456789") == "")
+}
+
 // unwrapped leaves out what stands in front of a command and is not it: variables,
 // and programs that only run the next one. A wrapper with options of its own stays.
 func unwrapped(words []string) []string {
 	wrappers := []string{"timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"}
 	for len(words) > 0 && !strings.Contains(words[0], "*") {
-		name, _, assigned := strings.Cut(words[0], "=")
+		name, value, assigned := strings.Cut(words[0], "=")
 		wraps := slices.Contains(wrappers, words[0]) && len(words) > 1 && startsWithLetter(words[1])
-		if !wraps && (!assigned || !isKey(name)) {
+		if !wraps && (!assigned || !isSwitch(name, value)) {
 			break
 		}
 		words = words[1:]

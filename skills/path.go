@@ -19,6 +19,9 @@ func (d *derivation) paths(verbs []string, spec string) ([]capability.Spec, stri
 	if in == "" && !strings.Contains(strings.TrimSuffix(spec, "/"), "/") {
 		values = anyDepth(rel)
 	}
+	if strings.HasSuffix(rel, "/*") { // a folder that matches is all that is in it
+		values = append(values, rel+"/**")
+	}
 	specs := scoped(verbs, "paths", values...)
 	if in == "" {
 		return specs, ""
