@@ -27,6 +27,9 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == cobra.ShellCompRequestCmd {
+				return nil // it reads the settings of the line that is being typed
+			}
 			settings, err := config.ReadSettings(cmd.Flags())
 			if err != nil {
 				return usage(err, "")
@@ -43,7 +46,7 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 	config.AddFlags(flags)
 	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value")
 	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
-	return root
+	return completed(root)
 }
 
 func (a *app) version() *cobra.Command {

@@ -34,6 +34,9 @@ What the agent may do is what was asked for, and no more:
   --parent     of all this, what the agent above may pass on`,
 		Example: "  capgate agents create scout --sandbox ~/projects/foo --access r --grant 'net.get{hosts=[*.github.com]}' --yes",
 		Args:    oneAgent,
+
+		ValidArgsFunction: cobra.NoFileCompletions, // not an agent that is there
+
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := a.load()
 			if err != nil {

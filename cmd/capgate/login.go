@@ -39,7 +39,7 @@ type loginOrder struct{ browser, paste bool }
 func (a *app) upstreamsLogin() *cobra.Command {
 	var o loginOrder
 	cmd := &cobra.Command{
-		Use:   "login NAME",
+		Use:   "login UPSTREAM",
 		Short: "Give the gateway a token for a server, by way of a browser",
 		Long: "login prints the address of a page on which you allow the gateway to use the server,\n" +
 			"and waits for the browser to come back. The token is kept in the state folder, and\n" +
@@ -235,7 +235,7 @@ func (a *app) showLogin(w *world, u *config.Upstream) error {
 
 func (a *app) upstreamsLogout() *cobra.Command {
 	return &cobra.Command{
-		Use:   "logout NAME",
+		Use:   "logout UPSTREAM",
 		Short: "Forget the token for a server, and have it taken back",
 		Long: "logout forgets every token for an upstream of that name, at whatever address it was,\n" +
 			"and asks those who issued them to take them back. Running gateways follow at once.",

@@ -34,13 +34,9 @@ func (a *app) load() (*world, error) {
 	if err != nil {
 		return nil, broken(err, "")
 	}
-	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	cfg, findings, err := configuration(a.settings.Config, view)
 	if err != nil {
-		return nil, broken(err, "name one with -c, or copy config.example.yml to capgate.yml")
-	}
-	cfg, findings, err := config.Load(file, view)
-	if err != nil {
-		return nil, broken(err, "")
+		return nil, err
 	}
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, err
@@ -55,6 +51,19 @@ func (a *app) load() (*world, error) {
 	}
 	w.findings = append(findings, w.findings...)
 	return w, nil
+}
+
+// configuration finds the configuration file and reads it.
+func configuration(named string, view capability.View) (*config.Config, []capability.Finding, error) {
+	file, err := config.Find(named, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	if err != nil {
+		return nil, nil, broken(err, "name one with -c, or copy config.example.yml to capgate.yml")
+	}
+	cfg, findings, err := config.Load(file, view)
+	if err != nil {
+		return nil, nil, broken(err, "")
+	}
+	return cfg, findings, nil
 }
 
 // newWorld puts together what a configuration and its records mean. It starts
