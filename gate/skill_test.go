@@ -118,6 +118,27 @@ capabilities:
 	}
 }
 
+// TestSkillOfConfiguredRoot: what a skill needs hangs from where grants hang from, which
+// is the configuration's root for an agent without one of its own.
+func TestSkillOfConfiguredRoot(t *testing.T) {
+	dir := t.TempDir()
+	record := "---\nclass: agent\ncapabilities:\n  - fs.read: { paths: [docs] }\n---\n"
+	if err := os.WriteFile(filepath.Join(dir, "scout.md"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := capability.Root{Dir: "/w", Real: "/w"}
+	roster, err := agents.Load(agents.Options{Config: root, View: capability.View{Cwd: "/w"}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate.Gate{Roster: roster, Fence: capability.NewFence()}
+	for need, want := range map[string]bool{"fs.read{paths=[docs/**]}": true, "fs.read{paths=[src]}": false, "fs.read": true} {
+		if got := g.Skill("scout", skill{need}); got.Satisfied != want {
+			t.Errorf("%s: satisfied is %v (%+v)", need, got.Satisfied, got)
+		}
+	}
+}
+
 // missing writes the verbs of what is missing, or why nothing was compared.
 func missing(s gate.Satisfaction) string {
 	switch {
