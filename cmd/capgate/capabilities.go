@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -20,7 +21,7 @@ type grantView struct {
 	Inert   string `json:"inert,omitempty"`   // why it allows nothing
 	Clamped string `json:"clamped,omitempty"` // what load narrowed
 	Wide    string `json:"wide,omitempty"`    // in what way it is wider than it looks
-	Beyond  string `json:"beyond,omitempty"`  // what an agent above does not allow of it
+	Beyond  string `json:"beyond,omitempty"`  // what an agent above, or a toolset, does not allow of it
 
 	risk capability.Risk
 	pos  capability.Pos
@@ -34,6 +35,7 @@ type authority struct {
 	Parent    string               `json:"parent,omitempty"`
 	Root      string               `json:"root,omitempty"`
 	Toolset   []string             `json:"toolset,omitempty"`
+	Forbids   []forbidden          `json:"forbids,omitempty"` // what toolsets take away, those of agents above too
 	Approve   []string             `json:"approve,omitempty"`
 	Grants    []grantView          `json:"grants"`
 	Delegable []grantView          `json:"delegable,omitempty"`
@@ -70,7 +72,8 @@ func (w *world) authority(ag *agents.Agent) authority {
 	v := authority{
 		ID: ag.ID, File: ag.File, Dialect: ag.Record.Dialect.String(), Parent: ag.Record.Parent,
 		Root: ag.Root.Dir, Toolset: ag.Record.Toolset, Approve: line.Approve,
-		Grants: w.grantViews(ag, ag.Set), Findings: ag.Findings,
+		Forbids: w.forbids(ag.ID, line),
+		Grants:  w.grantViews(ag, ag.Set), Findings: ag.Findings,
 	}
 	held := map[string]bool{}
 	for _, g := range v.Grants {
@@ -86,11 +89,10 @@ func (w *world) authority(ag *agents.Agent) authority {
 
 func (w *world) grantViews(ag *agents.Agent, set *capability.Set) []grantView {
 	beyond := map[*capability.Grant]string{}
-	if chain, err := w.roster.Chain(ag.ID); err == nil {
-		for _, link := range chain[1:] {
-			for _, gap := range link.Set.Covers(set) {
-				beyond[gap.Grant] = fmt.Sprintf("%s does not allow %s", link.Name, gapText(gap))
-			}
+	line, _ := w.roster.Lineage(ag.ID) // empty for a broken one
+	for _, link := range line.Chain[min(1, len(line.Chain)):] {
+		for _, gap := range link.Set.Covers(set) {
+			beyond[gap.Grant] = fmt.Sprintf("%s does not allow %s", link.Name, gapText(gap))
 		}
 	}
 	views := []grantView{}
@@ -98,7 +100,7 @@ func (w *world) grantViews(ag *agents.Agent, set *capability.Set) []grantView {
 		views = append(views, grantView{
 			Verb: string(g.Verb()), Risk: g.Risk().String(), Grant: g.String(), risk: g.Risk(),
 			Source: g.Spec().Pos.String(), pos: g.Spec().Pos, Origin: g.Spec().Origin,
-			Inert: g.Inert(), Clamped: g.Note(), Wide: g.Wide(), Beyond: beyond[g],
+			Inert: g.Inert(), Clamped: g.Note(), Wide: g.Wide(), Beyond: cmp.Or(beyond[g], outside(g, line.Ceilings)),
 		})
 	}
 	return views
@@ -123,6 +125,9 @@ func (a *app) printAuthority(v authority) {
 		if line.text != "" {
 			u.printf("%-8s %s\n", line.name, plain(line.text))
 		}
+	}
+	for _, f := range v.Forbids {
+		u.printf("%-8s %s\n", "forbids", plain(f.text(v.ID)))
 	}
 	u.printf("\n")
 	a.printGrants(v.Grants)
