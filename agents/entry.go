@@ -44,8 +44,11 @@ func (p *parser) list(key string, list *yaml.Node) ([]entry, error) {
 		return nil, p.wrong(list, "", "%s: has more than %d grants", key, maxEntries)
 	}
 	entries := make([]entry, 0, len(list.Content))
-	for _, n := range list.Content {
+	for i, n := range list.Content {
 		e, bad := p.entry(n)
+		if bad == nil && i == len(list.Content)-1 {
+			bad = p.strayed(list)
+		}
 		if bad != nil {
 			e.bad = true
 			p.say(capability.Error, string(capability.InvalidGrant), bad.Pos, bad.Text+"; the entry was left out", bad.Hint)
@@ -71,7 +74,7 @@ func (p *parser) entry(n *yaml.Node) (e entry, bad *Invalid) {
 	case n.Kind != yaml.MappingNode:
 		return e, p.wrong(n, "", "a grant is text or a map with one verb, not %s", nounOf(n))
 	case len(n.Content) != 2:
-		return e, p.wrong(n, "begin each verb with a dash", "a grant is a map with exactly one verb, not %d", len(n.Content)/2)
+		return e, p.severalKeys(n)
 	default:
 		e.verb = n.Content[0].Value
 		spec, bad := p.mapped(n.Content[0], n.Content[1])
@@ -82,6 +85,42 @@ func (p *parser) entry(n *yaml.Node) (e entry, bad *Invalid) {
 	}
 	e.verb, e.spec.Pos = e.spec.Verb, p.pos(n)
 	return e, nil
+}
+
+// severalKeys says what is wrong with a map that is to be one grant: mostly, the
+// scope stands beside the verb and not beneath it.
+func (p *parser) severalKeys(n *yaml.Node) *Invalid {
+	if len(n.Content) > 2 {
+		if bad := p.beside(n.Content[0], n.Content[1], n.Content[2]); bad != nil {
+			return bad
+		}
+	}
+	return p.wrong(n, "begin each verb with a dash", "a grant is a map with exactly one verb, not %d", len(n.Content)/2)
+}
+
+// beside is not nil for a verb that nothing is said of, when what follows in the
+// file is a key of its scope.
+func (p *parser) beside(verb, value, next *yaml.Node) *Invalid {
+	entry, _ := capability.Lookup(capability.Verb(verb.Value))
+	if _, ok := entry.Key(next.Value); !ok || !isNull(value) {
+		return nil
+	}
+	hint := fmt.Sprintf("indent %s: further than %s:, or write - %s: { %s: … }", next.Value, verb.Value, verb.Value, next.Value)
+	return p.wrong(next, hint, "%s: stands beside %s: and not beneath it", next.Value, verb.Value)
+}
+
+// strayed is not nil when the scope of the last grant of a list stands after the
+// list, as a key of the record: without it, the grant could be wider than was meant.
+func (p *parser) strayed(list *yaml.Node) *Invalid {
+	at := slices.Index(p.root.Content, list)
+	if at < 0 || at+1 == len(p.root.Content) || len(list.Content) == 0 {
+		return nil
+	}
+	last := list.Content[len(list.Content)-1]
+	if last.Kind != yaml.MappingNode || len(last.Content) != 2 {
+		return nil
+	}
+	return p.beside(last.Content[0], last.Content[1], p.root.Content[at+1])
 }
 
 // mapped reads verb: { key: values }.

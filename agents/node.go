@@ -78,6 +78,9 @@ func (s *source) syntax(err error) *Invalid {
 	if strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor") {
 		hint = `a value that begins with * needs quotes: "*.example.com"`
 	}
+	if strings.Contains(text, "expected '-' indicator") {
+		hint = "begin each grant with a dash, and indent the keys of its scope further than its verb"
+	}
 	return s.invalid(capability.Pos{Line: line + s.yamlLine, Col: 1}, "the YAML cannot be read: "+text, hint)
 }
 
