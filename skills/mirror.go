@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Mirror is a folder that holds a copy of the skills which one agent is shown, for
@@ -29,6 +31,7 @@ type Mirrored struct {
 }
 
 const (
+	ownPrefix  = ".capgate-"       // of the names that are the mirror's own
 	markerName = ".capgate-mirror" // says which files of a folder are the mirror's
 	maxMarker  = 64 << 20          // bytes
 	lockName   = ".capgate-lock"
@@ -67,12 +70,10 @@ func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
 	if err := u.open(m.Agent); err != nil {
 		return done, err
 	}
-	if err := u.finish(); err != nil {
-		return done, err
-	}
+	errFinish := u.finish()
 	want, clash := folders(shown)
 	done.InTheWay = append(done.InTheWay, clash...)
-	return done, u.run(want)
+	return done, errors.Join(errFinish, u.run(want))
 }
 
 // folders gives each skill the folder of its name, which is what clients look for, or
@@ -93,7 +94,7 @@ func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
 	}
 	all = map[string]*Skill{}
 	for _, s := range shown {
-		if name := folder(s); claimed[strings.ToLower(name)] == 1 {
+		if name := folder(s); claimed[strings.ToLower(name)] == 1 && !strings.HasPrefix(name, ownPrefix) {
 			all[name] = s
 		} else {
 			clash = append(clash, name)
@@ -140,25 +141,39 @@ func (u *update) open(agent string) error {
 
 // finish ends what an update that was cut short had begun.
 func (u *update) finish() error {
-	f, err := u.root.Open(".")
+	return u.each(".", func(e fs.DirEntry) error {
+		if strings.HasPrefix(e.Name(), stageName) {
+			return u.root.RemoveAll(e.Name())
+		}
+		if of, ok := strings.CutPrefix(e.Name(), asideName); ok && e.IsDir() {
+			return u.sweepAside(of, u.marker.Skills[of])
+		}
+		return nil
+	})
+}
+
+// each visits what a folder of the mirror holds, all of it whatever goes wrong. Others
+// write there: it may be a pipe by now, which must not keep anybody waiting, or hold
+// more than should be in memory at once.
+func (u *update) each(dir string, visit func(fs.DirEntry) error) error {
+	f, err := u.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("look through the mirror: %w", err)
 	}
-	names, err := f.Readdirnames(-1)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("look through the mirror: %w", err)
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, stageName) {
-			err = u.root.RemoveAll(name)
-		} else if of, ok := strings.CutPrefix(name, asideName); ok {
-			err = u.sweepAside(of, u.marker.Skills[of])
+	defer func() { _ = f.Close() }() // nothing was written
+	var errs []error
+	for {
+		entries, err := f.ReadDir(maxEntries)
+		for _, e := range entries {
+			errs = append(errs, visit(e))
+		}
+		if errors.Is(err, io.EOF) {
+			return errors.Join(errs...)
 		}
 		if err != nil {
-			return fmt.Errorf("clean up the mirror: %w", err)
+			return errors.Join(append(errs, fmt.Errorf("look through the mirror: %w", err))...)
 		}
 	}
-	return nil
 }
 
 // isFolder reports whether a text is the name of one folder.
@@ -182,22 +197,23 @@ func (u *update) save() error {
 	return nil
 }
 
-// run takes out first what is not shown any more.
+// run takes out first what is not shown any more. What cannot be done with one skill
+// keeps no other in the mirror, nor out of it.
 func (u *update) run(want map[string]*Skill) error {
+	var errs []error
 	for _, name := range sortedKeys(u.marker.Skills) {
 		if want[name] == nil {
 			if err := u.remove(name); err != nil {
-				return err
+				errs = append(errs, err)
+				continue
 			}
 			u.Removed = append(u.Removed, name)
 		}
 	}
 	for _, name := range sortedKeys(want) {
-		if err := u.put(name, want[name]); err != nil {
-			return err
-		}
+		errs = append(errs, u.put(name, want[name]))
 	}
-	return u.save()
+	return errors.Join(append(errs, u.save())...)
 }
 
 func sortedKeys[T any](m map[string]T) []string {
@@ -251,23 +267,35 @@ func (u *update) put(name string, s *Skill) error {
 
 // holds reports whether a folder of the mirror is a copy of a skill, and all of it.
 func (u *update) holds(name string, s *Skill) bool {
-	found := 0
-	err := fs.WalkDir(u.root.FS(), name, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+	if info, err := u.root.Lstat(name); err != nil || !info.IsDir() {
+		return false
+	}
+	found, err := u.copied(name, ".", s)
+	return err == nil && found == len(s.Files)
+}
+
+// copied counts the files below a folder that are those of a skill. Anything else is an
+// error.
+func (u *update) copied(dir, rel string, s *Skill) (found int, err error) {
+	err = u.each(path.Join(dir, rel), func(e fs.DirEntry) error {
+		at := path.Join(rel, e.Name())
+		if e.IsDir() && strings.Count(at, "/") <= maxNested {
+			more, err := u.copied(dir, at, s)
+			found += more
 			return err
 		}
-		i := slices.IndexFunc(s.Files, func(f File) bool { return name+"/"+f.Path == p })
+		i := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == at })
 		if i < 0 || !e.Type().IsRegular() {
 			return fs.ErrInvalid
 		}
-		data, err := readFile(u.root, p, s.Files[i].Size)
+		data, err := readFile(u.root, path.Join(dir, at), s.Files[i].Size)
 		if err != nil || Digest(data) != s.Files[i].Digest {
 			return fs.ErrInvalid
 		}
 		found++
 		return nil
 	})
-	return err == nil && found == len(s.Files)
+	return found, err
 }
 
 // stage writes a copy of a skill.
@@ -326,56 +354,50 @@ func (u *update) clear(name string, files map[string]string) error {
 	case !info.IsDir(): // a link, or a file: not what the mirror wrote
 		return nil
 	}
-	if err := u.root.Rename(name, asideName+name); err != nil {
-		return fmt.Errorf("take the skill %s out of the mirror: %w", name, err)
+	if err := u.root.Rename(name, asideName+name); err != nil { // something is there: not at once then
+		_, err := u.sweep(name, ".", files)
+		return err
 	}
 	return u.sweepAside(name, files)
 }
 
 // sweepAside removes what the mirror wrote of a skill that was moved aside, and puts
-// the rest back.
+// the rest back, if nothing else is there by now.
 func (u *update) sweepAside(name string, files map[string]string) error {
 	left, err := u.sweep(asideName+name, ".", files)
 	if err != nil || !left {
 		return err
 	}
-	if err := u.root.Rename(asideName+name, name); err != nil {
-		return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
+	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		if err := u.root.Rename(asideName+name, name); err != nil {
+			return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
+		}
 	}
 	return nil
 }
 
 // sweep removes what was written below a folder, without following links, and reports
-// whether anything is left.
+// whether anything is left. Nothing was written deeper than skills go.
 func (u *update) sweep(dir, rel string, files map[string]string) (left bool, err error) {
-	f, err := u.root.Open(path.Join(dir, rel))
-	if err != nil {
-		return true, fmt.Errorf("look through the mirror: %w", err)
-	}
-	entries, err := f.ReadDir(-1)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return true, fmt.Errorf("look through the mirror: %w", err)
-	}
-	for _, e := range entries {
+	err = u.each(path.Join(dir, rel), func(e fs.DirEntry) error {
 		at := path.Join(rel, e.Name())
 		_, mine := files[at]
 		switch {
-		case e.IsDir():
+		case e.IsDir() && strings.Count(at, "/") <= maxNested:
 			more, err := u.sweep(dir, at, files)
-			if err != nil {
-				return true, err
-			}
 			left = left || more
-		case !mine:
+			return err
+		case e.IsDir() || !mine:
 			left = true
 		default:
 			if err := u.root.Remove(path.Join(dir, at)); err != nil {
-				return true, fmt.Errorf("take %s out of the mirror: %w", at, err)
+				return fmt.Errorf("take %s out of the mirror: %w", at, err)
 			}
 		}
-	}
-	if left {
-		return true, nil
+		return nil
+	})
+	if err != nil || left {
+		return true, err
 	}
 	return false, u.root.Remove(path.Join(dir, rel))
 }

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -223,6 +225,65 @@ func TestMirrorCutShort(t *testing.T) {
 	put(t, filepath.Join(dir, ".capgate-aside-a/notes.md"), "mine")
 	update(t, dir, nil)
 	same(t, dir, map[string]string{"a/notes.md": "mine"})
+}
+
+// TestMirrorWithOthersInIt: nobody who writes into a mirror keeps an update waiting, or
+// keeps in it what is not shown any more.
+func TestMirrorWithOthersInIt(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "b/SKILL.md": md("b")})
+	deep := strings.Repeat("d/", 40)
+	for name, meddle := range map[string]func(dir string) error{
+		"a pipe that looks moved aside":  func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, ".capgate-aside-x"), 0o600) },
+		"a file that looks moved aside":  func(dir string) error { return os.WriteFile(filepath.Join(dir, ".capgate-aside-a"), nil, 0o600) },
+		"a pipe that looks like a stage": func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, ".capgate-stage-x"), 0o600) },
+		"a pipe in a skill":              func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "a/more/y"), 0o600) },
+		"a pipe in place of a skill": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "a")), syscall.Mkfifo(filepath.Join(dir, "a"), 0o600))
+		},
+		"a folder that looks moved aside":  func(dir string) error { return os.MkdirAll(filepath.Join(dir, ".capgate-aside-a/mine"), 0o700) },
+		"a file where one is moved aside":  func(dir string) error { put(t, filepath.Join(dir, ".capgate-aside-a/mine.md"), "mine"); return nil },
+		"folders that nest without an end": func(dir string) error { return os.MkdirAll(filepath.Join(dir, "a", deep), 0o700) },
+		"a link that looks moved aside":    func(dir string) error { return os.Symlink("b", filepath.Join(dir, ".capgate-aside-b")) },
+	} {
+		dir := t.TempDir()
+		update(t, dir, list)
+		if err := meddle(dir); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(nil)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: the update does not end", name)
+		}
+		err := filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+			if filepath.Base(file) == "SKILL.md" || filepath.Base(file) == "x.md" {
+				t.Errorf("%s: %s is left", name, strings.TrimPrefix(file, dir))
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMirrorFolderOfItsOwn: no skill has a folder that the mirror would take for one of
+// its own names.
+func TestMirrorFolderOfItsOwn(t *testing.T) {
+	list := library(t, map[string]string{".capgate-aside-q/x/SKILL.md": md("x"), ".capgate-stage-q/x/SKILL.md": md("x")})
+	dir := t.TempDir()
+	update(t, dir, list)
+	update(t, dir, list)
+	update(t, dir, nil)
+	same(t, dir, map[string]string{})
 }
 
 // TestMirrorChanged: a skill that is not what it was at load is taken out.
