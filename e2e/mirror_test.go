@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -35,7 +36,7 @@ func TestMirror(t *testing.T) {
 		})
 	}
 	write("capgate.yml", config)
-	serve(t, dir, "capgate.yml", "scout")
+	g := serve(t, dir, "capgate.yml", "scout")
 	holds("the copy is made", map[string]bool{"notes": true, "review": true, "secret": false})
 	want, err := os.ReadFile(filepath.Join(dir, "skills/notes/assets/dot.png"))
 	got, errGot := os.ReadFile(filepath.Join(dir, "mirror/notes/assets/dot.png"))
@@ -55,6 +56,23 @@ func TestMirror(t *testing.T) {
 
 	write("agents/scout.md", "---\nid: agents/scout\nclass: agent\ncapabilities:\n  - net.get: { hosts: [example.com] }\n---\n")
 	holds("the copy follows a mended record", map[string]bool{"secret": true})
+
+	// Whoever holds the copy meanwhile only delays that.
+	lock, err := os.OpenFile(filepath.Join(dir, "mirror/.capgate-lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	write("agents/scout.md", "---\nid: agents/scout\nclass: agent\ncapabilities:\n  - net.get: { hosts: [example.org] }\n---\n")
+	g.said.await(t, `(another process is writing the mirror)`)
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	holds("the copy follows in the end", map[string]bool{"secret": false})
+	write("agents/scout.md", "---\nid: agents/scout\nclass: agent\ncapabilities:\n  - net.get: { hosts: [example.com] }\n---\n")
+	holds("and goes on", map[string]bool{"secret": true})
 	write("capgate.yml", "agents: ./agents\nsandbox: ./work\nstate: ./state\nskills: [./skills]\n")
 	holds("a copy that nobody asks for is emptied", map[string]bool{"secret": false})
 }

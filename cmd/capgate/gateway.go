@@ -25,8 +25,7 @@ type gateway struct {
 	events journal
 	server *proxy.Server
 
-	mirrors  bool                   // copies of the skills are kept in step
-	mirrored map[config.Mirror]bool // those that are
+	mirrors *mirrors // copies of the skills that are kept in step, nil if none are
 
 	world  *world // the one in force
 	tokens string // the version of the credentials in force
@@ -191,6 +190,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				again = true
 			case now := <-look.C:
 				g.server.Recheck()
+				g.keepUp(now)
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
 				again = changed || err != nil || files.changed(cfg, now)
 			}

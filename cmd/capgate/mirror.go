@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,34 +24,64 @@ func shown(p *proxy.Policy, agent string) []*skills.Skill {
 	return list
 }
 
+// mirrorLook is how often serve looks whether a copy has fallen behind.
+const mirrorLook = 5 * time.Second
+
+// mirrors are the copies of the skills that a gateway keeps in step.
+type mirrors struct {
+	policy *proxy.Policy // they are of
+	held   map[config.Mirror][]*skills.Skill
+	behind bool      // one of them could not be brought in step
+	next   time.Time // when they are looked at again
+}
+
 // mirror brings the copies of the skills in step with a policy. One that the
 // configuration does not name any more is emptied.
 func (g *gateway) mirror(p *proxy.Policy) {
-	if !g.mirrors {
+	if g.mirrors == nil {
 		return
 	}
-	named := map[config.Mirror]bool{}
+	before := g.mirrors.held
+	g.mirrors.policy, g.mirrors.held, g.mirrors.behind = p, map[config.Mirror][]*skills.Skill{}, false
 	for _, m := range g.world.cfg.Skills.Mirrors {
 		m.Pos = capability.Pos{}
-		named[m] = true
-		g.mirrorOne(m, shown(p, capability.AgentID(m.Agent)))
+		g.mirrors.held[m] = shown(p, capability.AgentID(m.Agent))
+		g.mirrorOne(m, g.mirrors.held[m])
 	}
-	for m := range g.mirrored {
-		if !named[m] {
-			g.mirrorOne(m, nil)
+	for m := range before {
+		if _, named := g.mirrors.held[m]; !named && !g.mirrorOne(m, nil) {
+			g.mirrors.held[m] = nil
 		}
 	}
-	g.mirrored = named
+	g.mirrors.next = time.Now().Add(mirrorLook)
 }
 
-func (g *gateway) mirrorOne(m config.Mirror, list []*skills.Skill) {
+// keepUp mirrors again when a copy could not be brought in step, as while another
+// process held it, and when time has changed what an agent is shown.
+func (g *gateway) keepUp(now time.Time) {
+	if g.mirrors == nil || g.mirrors.policy == nil || now.Before(g.mirrors.next) {
+		return
+	}
+	g.mirrors.next = now.Add(mirrorLook)
+	again := g.mirrors.behind
+	for m, list := range g.mirrors.held {
+		again = again || !slices.Equal(list, shown(g.mirrors.policy, capability.AgentID(m.Agent)))
+	}
+	if again {
+		g.mirror(g.mirrors.policy)
+	}
+}
+
+func (g *gateway) mirrorOne(m config.Mirror, list []*skills.Skill) bool {
 	done, err := skills.Mirror{Dir: m.Dir, Agent: capability.AgentID(m.Agent)}.Update(list)
 	if err != nil {
+		g.mirrors.behind = true
 		g.log.Error("a mirror of skills is not in step", "agent", m.Agent, "folder", m.Dir, "error", err)
 	}
 	if len(done.InTheWay) > 0 {
 		g.log.Warn("something is in the way of skills in their mirror", "folder", m.Dir, "skills", done.InTheWay)
 	}
+	return err == nil
 }
 
 func (a *app) skillsMirror() *cobra.Command {

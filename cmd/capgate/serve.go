@@ -60,7 +60,7 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	g.mirrors = true
+	g.mirrors = &mirrors{}
 	from, err := g.watched(w, a.at)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
