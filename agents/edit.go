@@ -23,6 +23,10 @@ type Edited struct {
 	Changed bool              // whether they differ
 	Grants  []capability.Spec // what the record grants now
 
+	// Lost holds the grants that were in effect because the configuration clamped
+	// sandbox:, and are inert now that its directory is written out.
+	Lost []capability.Spec
+
 	// Still holds the grants that cover something that was to be revoked all
 	// the same: a wider one, or one of another dialect. As long as there are
 	// any, the revocation has narrowed nothing.
@@ -50,6 +54,10 @@ func Edit(file string, data []byte, change Change) (*Edited, error) {
 	if !e.changed {
 		return &Edited{Data: data, Grants: p.rec.Grants}, nil
 	}
+	lost, err := e.lost()
+	if err != nil {
+		return nil, err
+	}
 	out, err := e.write()
 	if err != nil {
 		return nil, err
@@ -57,7 +65,7 @@ func Edit(file string, data []byte, change Change) (*Edited, error) {
 	if err := e.verify(out); err != nil {
 		return nil, err
 	}
-	return &Edited{Data: out, Changed: true, Grants: e.after(), Still: e.still()}, nil
+	return &Edited{Data: out, Changed: true, Grants: e.after(), Lost: lost, Still: e.still()}, nil
 }
 
 // Refusal is why a change was not made. The record itself may be sound.

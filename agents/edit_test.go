@@ -90,6 +90,47 @@ func TestEditLinks(t *testing.T) {
 	}
 }
 
+// TestEditClamped: what a clamped sandbox: kept in effect and its own directory does
+// not is said, and what the directory would allow besides is refused.
+func TestEditClamped(t *testing.T) {
+	for _, c := range []struct{ sandbox, grant, lost, refused string }{
+		{"/srv", "fs.read: { paths: [docs] }", "fs.read{in=/srv,paths=[docs]}", ""},
+		{"/srv", "proc.eval: { in: sub }", "proc.eval{in=/srv/sub}", ""},
+		{"/srv", "fs.read: { paths: ['!x'] }", "", ""}, // inert before
+		{"/srv", "net.get: { hosts: [a.example] }", "", ""},
+		{home, "fs.read: { paths: [docs] }", "fs.read{in=" + home + ",paths=[docs]}", ""},
+		{home, "fs.read: { in: " + home + "/w }", "", ""},
+		{home, "fs.read: { paths: [w/docs] }", "", "fs.read{in=" + home + ",paths=[w/docs]} would mean more"},
+		{home + "/w/in", "fs.read: { paths: [docs] }", "", ""},
+	} {
+		config := capability.Root{Dir: home + "/w", Real: home + "/w"}
+		change := agents.Change{
+			Grant:   specs(t, "records.create"),
+			Options: agents.Options{Config: config, View: capability.View{Home: home}},
+		}
+		// What the shorthand grants is listed, so that the one grant is all there is.
+		const none = "fs.write: { paths: [] }, fs.read: { paths: [] }, proc.exec: { cmds: [] }"
+		out, err := agents.Edit("scout.md", []byte(record("sandbox: "+c.sandbox+"\ncapabilities: [ "+none+", "+c.grant+" ]")), change)
+		if c.refused != "" {
+			if refusal := (*agents.Refusal)(nil); !errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.refused) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		lost := ""
+		for _, s := range out.Lost {
+			lost += s.String()
+		}
+		if lost != c.lost {
+			t.Errorf("%+v: lost %q", c, lost)
+		}
+	}
+}
+
 // TestEditBroken: a broken record is not edited, and says why.
 func TestEditBroken(t *testing.T) {
 	out, err := agents.Edit("scout.md", []byte(record("access: x")), agents.Change{Grant: specs(t, "records.create")})

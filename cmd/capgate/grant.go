@@ -169,6 +169,12 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 	for _, s := range result.Still {
 		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s still allows some of what was to be revoked", s))
 	}
+	for _, s := range result.Lost {
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s is inert now: sandbox: was clamped to the configuration's root, and the directory that is written out lies outside of it", s))
+	}
+	if len(result.Lost) > 0 {
+		a.ui.line(a.ui.std.err, faint, "hint", "grant it with an in: beneath "+w.cfg.Sandbox.Dir)
+	}
 	failing := a.failing(w, result)
 	if len(result.Still) > 0 {
 		a.code = exitRed
@@ -228,6 +234,7 @@ type edited struct {
 	File    string    `json:"file"`
 	Changed bool      `json:"changed"`
 	Grants  []string  `json:"grants"`
+	Lost    []string  `json:"inert_now"`
 	Still   []string  `json:"still_covered_by"`
 	Failing []outcome `json:"tests_that_fail_now"`
 }
@@ -240,7 +247,7 @@ func editView(ag *agents.Agent, e *agents.Edited) edited {
 		}
 		return out
 	}
-	return edited{ag.ID, ag.File, e.Changed, texts(e.Grants), texts(e.Still), []outcome{}}
+	return edited{ag.ID, ag.File, e.Changed, texts(e.Grants), texts(e.Lost), texts(e.Still), []outcome{}}
 }
 
 // shorthand names what the first edit of a record writes out.

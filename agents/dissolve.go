@@ -1,0 +1,43 @@
+package agents
+
+import (
+	"slices"
+
+	"capgate/capability"
+)
+
+// lost compares what hung from a sandbox: that the configuration clamped with what
+// it says once the directory is written out. Some of it may say nothing any more;
+// what would say more is refused.
+func (e *edit) lost() ([]capability.Spec, error) {
+	o := e.change.Options
+	root, err := capability.ParseRoot(e.rec.Sandbox, o.Config.Dir, o.View)
+	if e.rec.Sandbox == "" || err != nil {
+		return nil, nil // no directory is written out, or none that is known here
+	}
+	clamped, changed := root.Clamp(o.Config)
+	if !changed {
+		return nil, nil
+	}
+	was := capability.Options{Config: o.Config, Agent: clamped, View: o.View}
+	var lost []capability.Spec
+	for _, i := range slices.Concat(e.items, e.passed) {
+		if i.dropped || !i.moved && i.spec.Origin != originSandbox {
+			continue
+		}
+		before := capability.Spec{Verb: i.spec.Verb}.With("in", clamped.Dir) // of the shorthand
+		if i.entry != nil {
+			before = i.entry.spec
+		}
+		held, _ := capability.Compile([]capability.Spec{before}, was)
+		holds := e.compiled(i.spec)
+		switch {
+		case holdsAny(held) && !holdsAny(holds):
+			lost = append(lost, i.spec)
+		case len(held.Covers(holds)) > 0:
+			return nil, e.refuse("write in: with the directory that is meant, and remove sandbox:",
+				"%s would mean more than it did while sandbox: was clamped to %s", i.spec, clamped.Dir)
+		}
+	}
+	return lost, nil
+}
