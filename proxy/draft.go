@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ const draftManifest = "_manifest"
 // drafts makes skills of the resources of a server that does not speak the extension:
 // a SKILL.md is one, and a manifest beside it says which files it has. Without a
 // manifest it is that one file, as nothing else is bound to a digest.
-func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item) ([]*served, error) {
+func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item, read *budget) ([]*served, error) {
 	var all []*served
 	listed := map[string]bool{}
 	for _, it := range items {
@@ -31,12 +32,15 @@ func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item) ([]
 		if !ok || !isSkillURI(uri) {
 			continue
 		}
+		if len(all) == maxServed {
+			return nil, fmt.Errorf("there are more than %d skills", maxServed)
+		}
 		s := &served{root: root}
 		if all = append(all, s); !plainURI(uri) {
 			s.flaw = "its URI is not one of a " + skillFile
 			continue
 		}
-		if err := l.draft(ctx, conn, s, listed[root+"/"+draftManifest]); err != nil {
+		if err := l.draft(ctx, conn, s, read, listed[root+"/"+draftManifest]); err != nil {
 			return nil, err
 		}
 	}
@@ -44,7 +48,7 @@ func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item) ([]
 }
 
 // draft reads what there is of one skill.
-func (l *line) draft(ctx context.Context, conn upstream.Conn, s *served, hasManifest bool) error {
+func (l *line) draft(ctx context.Context, conn upstream.Conn, s *served, read *budget, hasManifest bool) error {
 	if hasManifest {
 		data, err := l.readFile(ctx, conn, s.root+"/"+draftManifest)
 		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
@@ -52,12 +56,12 @@ func (l *line) draft(ctx context.Context, conn upstream.Conn, s *served, hasMani
 		}
 		if err == nil {
 			s.flaw = s.readManifest(data)
-			return nil
+			return read.spend(len(data))
 		}
 		s.flaw = "its manifest cannot be read: " + err.Error()
 		return nil
 	}
-	if err := l.readSkill(ctx, conn, s); err != nil || s.flaw != "" {
+	if err := l.readSkill(ctx, conn, s, read); err != nil || s.flaw != "" {
 		return err
 	}
 	s.files = []servedFile{{uri: s.uri(), digest: skills.Digest(s.text), size: int64(len(s.text))}}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"capgate/skills"
 	"capgate/upstream"
@@ -72,14 +73,15 @@ func extends(info upstream.Info, name string) bool {
 // requires is read out of the bytes that the server serves, and not out of what its
 // list says.
 func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
-	all, err := l.skillList(ctx, conn)
+	read := &budget{}
+	all, err := l.skillList(ctx, conn, read)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	if len(all) > maxServed {
 		return nil, fmt.Errorf("there are more than %d skills", maxServed)
 	}
-	known := l.keep(all)
+	known := l.keep(all, read)
 	var (
 		reading sync.WaitGroup
 		slots   = make(chan struct{}, maxReads)
@@ -90,16 +92,13 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 			reading.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				errs[i] = l.readSkill(ctx, conn, s)
+				errs[i] = l.readSkill(ctx, conn, s, read)
 			})
 		}
 	}
 	reading.Wait()
-	items, bytes := make([]item, len(all)), 0
+	items := make([]item, len(all))
 	for i, s := range all {
-		if bytes += len(s.text); bytes > maxServedBytes {
-			return nil, fmt.Errorf("the %s of all skills are longer than %d bytes", skillFile, maxServedBytes)
-		}
 		if old := known[s.root]; s.flaw != "" && (old == nil || old.flaw != s.flaw) {
 			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root, "why", s.flaw)
 		}
@@ -110,7 +109,7 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 
 // keep takes over what is known already of skills whose digest has not changed, and
 // returns all that is known.
-func (l *line) keep(all []*served) map[string]*served {
+func (l *line) keep(all []*served, read *budget) map[string]*served {
 	g := &l.lists[skillList]
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,6 +121,9 @@ func (l *line) keep(all []*served) map[string]*served {
 		if old := known[s.root]; old != nil && s.flaw == "" && old.flaw == "" {
 			now, listed := s.file(s.uri())
 			if before, _ := old.file(s.uri()); listed && now == before {
+				if s.text == nil { // a draft was read already
+					read.bytes.Add(int64(len(old.text)))
+				}
 				s.text = old.text
 			}
 		}
@@ -131,7 +133,7 @@ func (l *line) keep(all []*served) map[string]*served {
 
 // skillList fetches the list of a server that speaks the extension, and makes one of
 // the resources of a server that serves skills as was done before.
-func (l *line) skillList(ctx context.Context, conn upstream.Conn) ([]*served, error) {
+func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) ([]*served, error) {
 	switch {
 	case extends(conn.Info(), skillsExtension):
 		raw, err := upstream.List(ctx, conn, "skills/list", "skills", l.meta(conn.Info()))
@@ -145,7 +147,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn) ([]*served, er
 		if err != nil {
 			return nil, err
 		}
-		return l.drafts(ctx, conn, items)
+		return l.drafts(ctx, conn, items, read)
 	}
 	return nil, nil
 }
@@ -268,9 +270,23 @@ func (f servedFile) check(data []byte) error {
 	return nil
 }
 
+// budget is what was read of one server's skills so far, in all. Reading ends where it
+// is too much, so that a server cannot fill the memory until the list is looked at.
+type budget struct{ bytes atomic.Int64 }
+
+func (b *budget) spend(n int) error {
+	if b.bytes.Add(int64(n)) > maxServedBytes {
+		return fmt.Errorf("the %s of all skills are longer than %d bytes", skillFile, maxServedBytes)
+	}
+	return nil
+}
+
 // readSkill reads the SKILL.md of a skill. What the server refuses or gets wrong is
 // a flaw of the skill; a server that does not answer is an error.
-func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) error {
+func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served, read *budget) error {
+	if err := read.spend(0); err != nil {
+		return err
+	}
 	data, err := l.readFile(ctx, conn, s.uri())
 	if err != nil {
 		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
@@ -289,7 +305,7 @@ func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served) err
 		return nil
 	}
 	s.text = data
-	return nil
+	return read.spend(len(data))
 }
 
 // readFile reads one resource of a server as bytes.

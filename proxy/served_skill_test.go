@@ -359,3 +359,43 @@ func TestServedSkillsWithFlaws(t *testing.T) {
 		})
 	}
 }
+
+// TestServedSkillsAreBounded: what a server makes the gateway read of its skills, and
+// keep, ends where it is too much, and not when all of it was read.
+func TestServedSkillsAreBounded(t *testing.T) {
+	const count, size, most = 80, 400 << 10, 8 << 20
+	own := map[string]string{}
+	for i := range count {
+		name := fmt.Sprintf("s%d", i)
+		own["skill://"+name+"/SKILL.md"] = skillText(name, "", strings.Repeat("x", size))
+	}
+	for name, drafts := range map[string]bool{"the extension": false, "drafts": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSkillServer(false, own)
+			if drafts {
+				s.info.Capabilities = []byte(serverAbilities)
+				delete(s.lists, "skills/list")
+				var all []string
+				for uri := range own {
+					all = append(all, fmt.Sprintf(`{"uri":%q,"name":"x"}`, uri))
+				}
+				s.lists["resources/list"] = `"resources":[` + strings.Join(all, ",") + `]`
+			}
+			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			c := w.client("scout")
+			c.initialize("{}")
+			if a := c.request("skills/list", "{}"); strings.Contains(a.Raw, "skill://files") {
+				t.Errorf("over the limit it lists %.200s", a.Raw)
+			}
+			reads := 0
+			for _, r := range s.calls() {
+				if r.Method == "resources/read" {
+					reads++
+				}
+			}
+			if limit := 2 * (most/size + 8); reads > limit {
+				t.Errorf("%d files were read, %d are too many", reads, limit)
+			}
+		})
+	}
+}
