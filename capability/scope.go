@@ -321,6 +321,8 @@ func (g *Grant) narrow(within string) *refusal {
 	var kept []pathEntry
 	for _, e := range g.paths {
 		switch at, glob := e.dir, e.glob; {
+		case glob != nil && spans(glob, within):
+			kept = append(kept, pathEntry{dir: "."})
 		case glob != nil && !strings.HasPrefix(glob.String(), escapeGlob(within)+"/"):
 			at = strings.TrimPrefix(pattern.Under("/", glob).Dir(), "/")
 			if beneath(within, at) || at == "" {
@@ -343,6 +345,13 @@ func (g *Grant) narrow(within string) *refusal {
 	}
 	g.paths = kept
 	return nil
+}
+
+// spans reports whether a glob is everything beneath a directory that stands above
+// another one, which is then in it, with all that it holds.
+func spans(glob *pattern.Pattern, within string) bool {
+	above, ok := strings.CutSuffix(glob.String(), "**")
+	return ok && (above == "" || strings.HasSuffix(above, "/")) && strings.HasPrefix(escapeGlob(within), above)
 }
 
 func (c *compiler) programs(g *Grant) *refusal {

@@ -219,6 +219,42 @@ func TestClamp(t *testing.T) {
 	}
 }
 
+// TestClampedGlobs: a glob that is clamped and not inert allows what it allowed
+// before, beneath the narrower root, and nothing else.
+func TestClampedGlobs(t *testing.T) {
+	within := capability.Root{Dir: "/s/a/b", Real: "/s/a/b"}
+	var paths []string
+	for _, p := range []string{"", "/s", "/s/a", "/s/a/b", "/s/a/bc", "/s/x", "/s/a/b/a", "/s/a/b/s"} {
+		paths = append(paths, p+"/f", p+"/.h/g", p+"/a/b/f", "/"+strings.TrimPrefix(p, "/"))
+	}
+	exact := 0
+	for _, glob := range []string{
+		"**", "s/**", "s/a/**", "s/a/b/**", "s/a/bc/**", "s/x/**", "a/**", "s/a/b/a/**", "s/a/b/*", "s/a/b/**/f",
+		"**/f", "*", "*/**", "s**", "s/a/b**", "s/*/**", "s/a/?/**", "s/{a,x}/**", "s/[a]/**", `s/\a/**`, "s/a/b/a/*",
+	} {
+		grants := []capability.Spec{spec("fs.read").With("in", "/").With("paths", glob)}
+		wide, _ := capability.Compile(grants, capability.Options{})
+		narrow, _ := capability.Compile(grants, capability.Options{Config: within})
+		clamped := false
+		for g := range narrow.All() {
+			clamped = g.Inert() == ""
+		}
+		if clamped {
+			exact++
+		}
+		for _, p := range paths {
+			inside := p == within.Dir || strings.HasPrefix(p, within.Dir+"/")
+			before := wide.Decide(need(t, "fs.read{path="+p+"}")).Allowed()
+			if got := narrow.Decide(need(t, "fs.read{path="+p+"}")).Allowed(); got != (clamped && inside && before) {
+				t.Errorf("%s clamped to %s: %s is allowed: %v", glob, within.Dir, p, got)
+			}
+		}
+	}
+	if exact < 8 {
+		t.Errorf("only %d globs were clamped", exact)
+	}
+}
+
 // TestProductCap: a comparison of more products than the cap is a no without a
 // witness, and says so.
 func TestProductCap(t *testing.T) {
