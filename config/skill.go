@@ -21,7 +21,7 @@ type Skills struct {
 // Mirror is a folder that holds a copy of the skills which one agent is shown.
 type Mirror struct {
 	Agent string // as written
-	Dir   string // absolute
+	Dir   string // absolute, without links
 	Pos   capability.Pos
 }
 
@@ -95,7 +95,7 @@ func (r *reader) mirrors(n *yaml.Node, s *Skills) {
 			r.at(value, "give each agent a folder of its own", "the folder %q stands twice", clip(value.Value))
 		}
 		seen[dir.Real] = true
-		m := Mirror{Agent: name.Value, Dir: dir.Dir, Pos: r.pos(name)}
+		m := Mirror{Agent: name.Value, Dir: dir.Real, Pos: r.pos(name)}
 		s.Mirrors = append(s.Mirrors, m)
 		r.later = append(r.later, func(c *Config) { r.apart(value, dir, c) })
 	})

@@ -18,7 +18,7 @@ import (
 // Mirror is a folder that holds a copy of the skills which one agent is shown, for
 // clients that read the disk. What somebody else put there is left as it is.
 type Mirror struct {
-	Dir   string
+	Dir   string // where it leads: an update follows no link on the way there
 	Agent string
 }
 
@@ -55,6 +55,9 @@ func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
 	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}
 	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
 		return done, fmt.Errorf("make the mirror: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(m.Dir); err != nil || real != filepath.Clean(m.Dir) {
+		return done, fmt.Errorf("open the mirror: %s lies behind a link now, which may lead anywhere", m.Dir)
 	}
 	root, err := os.OpenRoot(m.Dir)
 	if err != nil {

@@ -275,6 +275,22 @@ func TestMirrorWithOthersInIt(t *testing.T) {
 	}
 }
 
+// TestMirrorBehindALink: a mirror stays where it was: who may move a folder above it
+// aside does not choose where it is written.
+func TestMirrorBehindALink(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a")})
+	top := tree(t, map[string]string{"mine/keep": "x"})
+	dir := filepath.Join(top, "agent/skills")
+	update(t, dir, list)
+	if err := errors.Join(os.Rename(filepath.Join(top, "agent"), filepath.Join(top, "aside")), os.Symlink("mine", filepath.Join(top, "agent"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(list); err == nil {
+		t.Error("it was written behind the link")
+	}
+	same(t, filepath.Join(top, "mine"), map[string]string{"keep": "x"})
+}
+
 // TestMirrorFolderOfItsOwn: no skill has a folder that the mirror would take for one of
 // its own names.
 func TestMirrorFolderOfItsOwn(t *testing.T) {

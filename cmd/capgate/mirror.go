@@ -127,7 +127,7 @@ func (a *app) mirrorTo(w *world, agent, dir string) error {
 			return usage(fmt.Errorf("%s is where the gateway has files of its own", dir), "name a folder that holds nothing else")
 		}
 	}
-	done, err := skills.Mirror{Dir: root.Dir, Agent: agent}.Update(shown(w.policy, agent))
+	done, err := skills.Mirror{Dir: root.Real, Agent: agent}.Update(shown(w.policy, agent))
 	if err != nil {
 		return broken(err, "")
 	}
