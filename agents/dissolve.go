@@ -11,9 +11,12 @@ import (
 // what would say more is refused.
 func (e *edit) lost() ([]capability.Spec, error) {
 	o := e.change.Options
+	if e.rec.Sandbox == "" || o.Config.IsZero() {
+		return nil, nil // nothing is written out, or nothing clamps
+	}
 	root, err := capability.ParseRoot(e.rec.Sandbox, o.Config.Dir, o.View)
-	if e.rec.Sandbox == "" || err != nil {
-		return nil, nil // no directory is written out, or none that is known here
+	if err != nil {
+		return nil, e.refuse("", "sandbox: %v", err)
 	}
 	clamped, changed := root.Clamp(o.Config)
 	if !changed {

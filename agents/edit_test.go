@@ -101,6 +101,7 @@ func TestEditClamped(t *testing.T) {
 		{home, "fs.read: { paths: [docs] }", "fs.read{in=" + home + ",paths=[docs]}", ""},
 		{home, "fs.read: { in: " + home + "/w }", "", ""},
 		{home, "fs.read: { paths: [w/docs] }", "", "fs.read{in=" + home + ",paths=[w/docs]} would mean more"},
+		{"../w", "net.get: { hosts: [a.example] }", "", "sandbox:"},
 		{home + "/w/in", "fs.read: { paths: [docs] }", "", ""},
 	} {
 		config := capability.Root{Dir: home + "/w", Real: home + "/w"}
