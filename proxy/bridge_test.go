@@ -337,3 +337,21 @@ func TestCancel(t *testing.T) {
 		t.Error(a.Raw)
 	}
 }
+
+// TestClientHearsOfRoots has a client of the modern era be asked for the directories
+// that it works in, as its server meant it. What it answers does not go up.
+func TestClientHearsOfRoots(t *testing.T) {
+	up := files(t, questioner(true, "roots/list", `{}`))
+	up.MayAsk = []string{"roots"}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\nsandbox: $ROOT\n---\n"}, up)
+	c := w.client("scout")
+	params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+	asked := inputOf(t, c.modern("tools/call", params+`}`, `{"roots":{}}`))
+	if len(asked.InputRequests) != 1 || asked.InputRequests["k"].Method != "roots/list" {
+		t.Fatalf("the client is asked %v", asked.InputRequests)
+	}
+	a := c.modern("tools/call", params+`,"requestState":"`+asked.RequestState+`","inputResponses":{"k":{"roots":[{"uri":"file:///etc"}]}}}`, `{"roots":{}}`)
+	if !strings.Contains(a.Raw, `"heard":{"roots":[{"uri":"file://`+w.root+`"`) || strings.Contains(a.Raw, "/etc") {
+		t.Errorf("the server heard otherwise: %s", a.Raw)
+	}
+}

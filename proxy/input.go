@@ -54,11 +54,11 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 		}
 		var got []byte
 		switch {
-		case name == askRoots:
-			got = c.rootsFor(o.line)
-		case c.modern:
+		case c.modern && (name != askRoots || c.hearsOfRoots(o)):
 			open++
 			continue
+		case name == askRoots:
+			got = c.rootsFor(o.line)
 		default:
 			if got, err = c.askClient(ctx, name, params.Raw()); err != nil {
 				return false, err
@@ -71,7 +71,7 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 	}
 	responses = append(responses, '}')
 	if open > 0 {
-		return true, c.passInput(answer, in)
+		return true, c.passInput(o, answer, in)
 	}
 	if in.state.Kind() == wire.String {
 		responses = append(append(responses, `,"requestState":`...), in.state.Raw()...)
@@ -111,14 +111,17 @@ func (c *call) askClient(ctx context.Context, method string, params []byte) ([]b
 
 // passInput seals the state of a server into the answer of an agent, together
 // with the keys of what we answer ourselves when the agent comes back.
-func (c *call) passInput(answer *upstream.Answer, in inputs) error {
+func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 	var own, others, shown []byte
 	for key, value := range in.requests.Members() {
 		if method, _ := value.Get("method"); method.Equal(askRoots) {
 			own = append(append(own, key.Raw()...), ',')
-			continue
+			if !c.hearsOfRoots(o) {
+				continue
+			}
+		} else {
+			others = append(append(others, key.Raw()...), ',')
 		}
-		others = append(append(others, key.Raw()...), ',')
 		if len(shown) > 0 {
 			shown = append(shown, ',')
 		}
@@ -134,6 +137,13 @@ func (c *call) passInput(answer *upstream.Answer, in inputs) error {
 	}
 	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed([]byte("{"+string(shown)+"}"))) + `,"requestState":"` + sealed + `"}`)
 	return nil
+}
+
+// hearsOfRoots reports whether the client is told that a server asks for roots. It
+// may answer as the protocol has it; what goes up is what the gateway says of them.
+func (c *call) hearsOfRoots(o *order) bool {
+	v, ok := c.client.Get("roots")
+	return ok && v.Kind() == wire.Object && o.line.tenant.agent != ""
 }
 
 // bond is what the state of this call is bound to: the agent, what it called, and
