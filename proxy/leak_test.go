@@ -124,6 +124,9 @@ func (k crew) leaves(t *testing.T, how leaving) {
 	w := startWith(t, proxy.Options{Clock: now.now, Limits: proxy.Limits{Idle: idle, Calls: 1 << 30}}, map[string]string{"scout": caller}, k.ups...)
 	how.end(w, now, []*client{w.session(how.streams)}) // the first time, some things come to stay
 	settled := func() traces {
+		if !k.gone() {
+			how.end(w, now, nil) // again, for a stream that broke without notice before
+		}
 		w.http.Client().CloseIdleConnections()
 		return tracesNow(t)
 	}
@@ -141,8 +144,7 @@ func (k crew) leaves(t *testing.T, how leaving) {
 		}
 		how.end(w, now, open)
 	}
-	how.end(w, now, nil) // again, for a stream that broke without notice before
-	const slack = 8      // idle connections, and goroutines that are about to end
+	const slack = 8 // idle connections, and goroutines that are about to end
 	var after traces
 	eventually(t, 30*time.Second, "an end", func() bool {
 		after = settled()
