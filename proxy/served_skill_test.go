@@ -263,6 +263,30 @@ func TestHiddenServedSkills(t *testing.T) {
 	}
 }
 
+// TestFilesOfInnerSkills: a skill that lists files of one inside it, though not its
+// SKILL.md, shows them only to those who see that one.
+func TestFilesOfInnerSkills(t *testing.T) {
+	for tools, want := range map[string]int{"Read": 2, "WebFetch(domain:example.com)": 0, "Bash(": 0} {
+		s := newSkillServer(true, map[string]string{
+			"skill://outer/SKILL.md":           skillText("outer", "", "Outer.\n"),
+			"skill://outer/in/inner/SKILL.md":  skillText("inner", tools, "Inner.\n"),
+			"skill://outer/in/inner/more/a.md": hiddenText,
+		})
+		entries := s.entries()
+		i := slices.IndexFunc(entries, func(e string) bool { return strings.Contains(e, `"name":"outer"`) })
+		entries[i] = strings.Replace(entries[i], manifestEntry("skill://outer/in/inner/SKILL.md", s.files["skill://outer/in/inner/SKILL.md"])+",", "", 1)
+		s.list(entries...)
+		c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+		c.initialize("{}")
+		if got := listSkills(t, c.request); len(got) != want {
+			t.Errorf("%s: %d skills, want %d", tools, len(got), want)
+		}
+		if a := c.request("resources/read", uriParams("skill://files/outer/in/inner/more/a.md")); (a.Error == nil) != (want > 0) || strings.Contains(a.Raw, hiddenText) != (want > 0) {
+			t.Errorf("%s: %s", tools, a.Raw)
+		}
+	}
+}
+
 // TestOperatorIsToldWhy: the event of a refusal says what is missing, and the agent
 // is not told.
 func TestOperatorIsToldWhy(t *testing.T) {

@@ -201,31 +201,45 @@ func (a *assembly) collide() {
 	}
 }
 
-// nest hides every skill that has, among its files, the SKILL.md of one which the
-// agent does not see: it would be read there. Those that lie deepest come first.
-// Those of the gateway's own require what the ones inside them do.
+// nest hides every skill that has, among its files, one which lies in a skill that the
+// agent does not see, or the SKILL.md of none: it would be read there. Those that lie
+// deepest come first. Those of the gateway's own require what the ones inside them do.
 func (a *assembly) nest() {
-	type place struct {
-		line *line
-		uri  string
-	}
-	mains := map[place]*skill{}
+	at := map[*line]map[string]*skill{} // by their folders
 	var deepest []*skill
 	for _, s := range a.skilled {
-		if s.line != nil && s.main() != nil {
-			mains[place{s.line, s.main().name}] = s
-			deepest = append(deepest, s)
+		if s.line == nil {
+			continue
 		}
+		if at[s.line] == nil {
+			at[s.line] = map[string]*skill{}
+		}
+		at[s.line][looseURI(s.from.root)] = s
+		deepest = append(deepest, s)
 	}
 	slices.SortStableFunc(deepest, func(x, y *skill) int { return cmp.Compare(len(y.root), len(x.root)) })
 	for _, s := range deepest {
-		for _, f := range s.files {
-			inner := mains[place{s.line, f.name}]
-			if f != s.main() && strings.EqualFold(path.Base(looseURI(f.name)), skillFile) && (inner == nil || inner.hidden != "") {
-				s.hidden = "a skill inside it is hidden"
-			}
+		if slices.ContainsFunc(s.files, func(f *bundled) bool { return f.liesHidden(at[s.line]) }) {
+			s.hidden = "a skill inside it is hidden"
 		}
 	}
+}
+
+// liesHidden reports whether a file of a server's skill lies in a skill further in
+// that is hidden, or is a SKILL.md and that of none. Skills are given by their folders.
+func (f *bundled) liesHidden(at map[string]*skill) bool {
+	uri, own := looseURI(f.name), looseURI(f.skill.from.root)
+	if f != f.skill.main() && strings.EqualFold(path.Base(uri), skillFile) {
+		if inner := at[path.Dir(uri)]; inner == nil || inner.main() == nil || inner.main().name != f.name {
+			return true
+		}
+	}
+	for up := path.Dir(uri); len(up) > len(own); up = path.Dir(up) {
+		if inner := at[up]; inner != nil && inner.hidden != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // entry is a skill as skills/list and skills/get show it.
