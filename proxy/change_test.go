@@ -127,3 +127,32 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsFollowTheList: an agent that asks for no list calls what the server has
+// now. A definition that has changed, or a tool that is gone, is not called any more.
+func TestCallsFollowTheList(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	call := func() said {
+		return w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{}`)
+	}
+	if a := call(); strings.Contains(a.Raw, "isError") {
+		t.Fatal(a.Raw)
+	}
+	for code, list := range map[string]string{
+		"tool_quarantined": tool("read_text_file", "path", "another"),
+		"unknown_tool":     tool("write_file", "path"),
+	} {
+		s.mu.Lock()
+		s.lists = map[string]string{"tools/list": `"tools":[` + list + `]`}
+		sink := s.peers[0].Events
+		s.mu.Unlock()
+		sink.Notify("notifications/tools/list_changed", nil)
+		if d := denialOf(t, call()); d.Code != code {
+			t.Errorf("the call is answered %q, want %q", d.Code, code)
+		}
+	}
+	if n := len(s.calls()); n != 1 {
+		t.Errorf("%d calls reached the server, want the first alone", n)
+	}
+}

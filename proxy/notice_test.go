@@ -1,39 +1,19 @@
 package proxy_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"capgate/proxy"
 )
 
-// lines is a log that several may write to.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
 // TestTurnedAwayIsLogged: whoever runs the gateway sees who was not let in, and a
 // flood of it does not fill the log.
 func TestTurnedAwayIsLogged(t *testing.T) {
-	var log lines
+	var log syncBuffer
 	w := start(t, map[string]string{"scout": reader})
 	front, err := proxy.New(t.Context(), proxy.Options{Events: w.events, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -55,10 +35,10 @@ func TestTurnedAwayIsLogged(t *testing.T) {
 			t.Fatalf("status %d", answer.Code)
 		}
 	}
-	if n := log.count("status=401"); n < 1 || n >= many {
+	if n := strings.Count(log.String(), "status=401"); n < 1 || n >= many {
 		t.Errorf("%d of %d are logged", n, many)
 	}
-	if log.count("sesame") > 0 {
+	if strings.Count(log.String(), "sesame") > 0 {
 		t.Error("the log holds the token")
 	}
 }

@@ -127,11 +127,10 @@ func TestLanes(t *testing.T) {
 				text, err := post(t.Context(), t, over, s.url)
 				if err != nil {
 					text = "!"
-				}
-				got = append(got, text)
-				if test.answers != nil {
+				} else {
 					<-s.done
 				}
+				got = append(got, text)
 			}
 			if text := strings.Join(got, "|"); text != test.want || s.conns.Load() != test.conns {
 				t.Errorf("%s over %d connections, want %s over %d", text, s.conns.Load(), test.want, test.conns)

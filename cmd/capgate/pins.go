@@ -118,11 +118,7 @@ func (a *app) pinsList() *cobra.Command {
 		Example: "  capgate pins list\n  capgate pins list files",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			k, err := a.kept()
-			if err != nil {
-				return err
-			}
-			rows, err := k.pinned(args)
+			rows, err := a.pinRows(args)
 			if err != nil {
 				return err
 			}
@@ -138,6 +134,15 @@ func (a *app) pinsList() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// pinRows reads what is pinned, of one server or tool where they are named.
+func (a *app) pinRows(args []string) ([]pinRow, error) {
+	k, err := a.kept()
+	if err != nil {
+		return nil, err
+	}
+	return k.pinned(args)
 }
 
 func (a *app) printPin(r pinRow) {
@@ -162,11 +167,7 @@ func (a *app) pinsDiff() *cobra.Command {
 		Example: "  capgate pins diff\n  capgate pins diff files write_file",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			k, err := a.kept()
-			if err != nil {
-				return err
-			}
-			rows, err := k.pinned(args)
+			rows, err := a.pinRows(args)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // P: a stdio agent that reads nothing stops the goroutine that reads a server.
-func TestAtkDeafStdioAgent(t *testing.T) {
+func TestHostileDeafStdioAgent(t *testing.T) {
 	told := make(chan struct{})
 	s := &scripted{}
 	s.lists = map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}

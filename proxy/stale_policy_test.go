@@ -4,21 +4,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"capgate/agents"
-	"capgate/capability"
-	"capgate/gate"
 	"capgate/mapping"
 	"capgate/proxy"
 )
 
 // H: a call is decided by the grants of one policy and the mapping of another.
-func TestAtkTwoPolicies(t *testing.T) {
+func TestHostileTwoPolicies(t *testing.T) {
 	var armed atomic.Int64
 	held, goOn := make(chan struct{}), make(chan struct{})
 	clock := func() time.Time {
@@ -50,15 +46,9 @@ func TestAtkTwoPolicies(t *testing.T) {
 	go func() { done <- call() }()
 	<-held
 	// the second policy has no mapping, and grants nothing of the tool
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/scout.md", []byte("---\nclass: agent\ncapabilities:\n  - fs.read: { in: "+w.root+" }\n---\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	roster, err := agents.Load(agents.Options{}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.server.Adopt(&proxy.Policy{Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: []*proxy.Upstream{bare}, Hash: "second"})
+	w.ups = []*proxy.Upstream{bare}
+	w.write("scout", "---\nclass: agent\ncapabilities:\n  - fs.read: { in: $ROOT }\n---\n")
+	w.adopt()
 	if d := denialOf(t, call()); d.Code == "" {
 		t.Fatal("the second policy allows it")
 	}
@@ -92,7 +82,7 @@ func (b *stalled) Read(p []byte) (int, error) {
 func (b *stalled) Close() error { return nil }
 
 // M: bodies are taken in from as many requests as come.
-func TestAtkBodiesOfTooManyRequests(t *testing.T) {
+func TestHostileBodiesOfTooManyRequests(t *testing.T) {
 	w := startWith(t, proxy.Options{Limits: proxy.Limits{Flights: 2}}, map[string]string{"scout": reader}, files(t, &scripted{}))
 	var reading atomic.Int64
 	until := make(chan struct{})
