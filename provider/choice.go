@@ -63,6 +63,10 @@ func (r *request) allowedTools(v wire.Value) bool {
 	if !ok {
 		return true
 	}
+	if listed.Len() > maxTools { // each is looked for among the tools
+		r.exceeds("tools in its choice")
+		return true
+	}
 	before := len(r.edits)
 	if !r.elements(listed, func(t wire.Value) bool { return !r.lost(chosen(t)) }) {
 		return r.unchosen("no tool that it names stays")

@@ -93,10 +93,16 @@ func TestBackDoors(t *testing.T) {
 			where: messages, code: capability.ScopeViolation,
 			body: strings.Replace(inAssistant("", ask), "]}]}", `]},{"role":"user","content":[{"type":"text","text":"go on"}]}]}`, 1),
 		},
-		"code that has run":               {where: messages, body: inAssistant("", ask+`,{"type":"bash_code_execution_tool_result","tool_use_id":"s1","content":{}}`)},
-		"code that waits, and is offered": {where: messages, grants: []string{"provider.code_execution"}, body: inAssistant(code, ask)},
-		"a foreign tool that waits":       {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}}`), code: capability.ScopeViolation},
-		"a foreign tool that was called":  {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}},{"type":"mcp_tool_result","tool_use_id":"s1","content":"a"}`)},
+		"code that has run":                         {where: messages, body: inAssistant("", ask+`,{"type":"bash_code_execution_tool_result","tool_use_id":"s1","content":{}}`)},
+		"code that waits, and is offered":           {where: messages, grants: []string{"provider.code_execution"}, body: inAssistant(code, ask)},
+		"a foreign tool that waits":                 {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}}`), code: capability.ScopeViolation},
+		"a search that waits, for the agent's tool": {where: messages, body: inAssistant(`"tools":[{"name":"web_search","input_schema":{}}],`, `{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}`), code: capability.ScopeViolation},
+		"a search that waits, and is offered":       {where: messages, grants: []string{hosts("*")}, body: inAssistant(`"tools":[{"type":"web_search_20250305","name":"web_search"}],`, `{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}`)},
+		"what waits has no name":                    {where: messages, body: inAssistant(`"tools":[{"name":"f","input_schema":{}}],`, `{"type":"server_tool_use","id":"s1","input":{}}`), code: capability.ScopeViolation},
+		"tools of what was said, in no list":        {where: messages, body: inAssistant("", `{"type":"compaction","content":"a","tool_changes":{"0":{"type":"tool_addition"}}}`), code: capability.MalformedRequest},
+		"a choice of more than there can be":        {where: responses, body: `{"tools":[{"type":"x"},{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[` + strings.Repeat(`{"type":"function","name":"f"},`, 1024) + `{"type":"function","name":"f"}]}}`, code: capability.LimitExceeded},
+
+		"a foreign tool that was called": {where: messages, body: inAssistant("", `{"type":"mcp_tool_use","id":"s1","server_name":"a","name":"write","input":{}},{"type":"mcp_tool_result","tool_use_id":"s1","content":"a"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := holding(t, test.grants...)
@@ -111,6 +117,32 @@ func TestBackDoors(t *testing.T) {
 				t.Errorf("%v, want %s; sent %s", refused, test.code, out)
 			}
 		})
+	}
+}
+
+// TestForeignReference: a tool of a server that stays is added by its name only if it
+// is one of those that the agent may invoke.
+func TestForeignReference(t *testing.T) {
+	p := holding(t, "tool.invoke{tools=[hub.read]}")
+	p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
+	const body = `{"mcp_servers":[{"type":"url","name":"a","url":"https://mcp.hub.example/","tool_configuration":{"allowed_tools":["read"]}}],` +
+		`"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}],"messages":[{"role":"user","content":"a"}%s]}`
+	for tool, stays := range map[string]bool{
+		`{"type":"mcp_tool_reference","server_name":"a","name":"read"}`:  true,
+		`{"type":"mcp_tool_reference","server_name":"a","name":"write"}`: false,
+		`{"type":"mcp_tool_reference","server_name":"a"}`:                false,
+		`{"type":"mcp_tool_reference","server_name":"b","name":"read"}`:  false,
+		`{"type":"mcp_toolset_reference","server_name":"a"}`:             true,
+		`{"type":"mcp_toolset_reference","server_name":"b"}`:             false,
+	} {
+		asked := fmt.Sprintf(body, `,{"role":"system","content":[{"type":"tool_addition","tool":`+tool+`}]}`)
+		want := asked
+		if !stays {
+			want = fmt.Sprintf(body, "")
+		}
+		if out, _, refused := rewrite(t, messages, asked, p); out != want {
+			t.Errorf("%s: %s (%v)", tool, out, refused)
+		}
 	}
 }
 

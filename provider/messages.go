@@ -145,7 +145,7 @@ func (r *request) block(v wire.Value) bool {
 	case "tool_addition":
 		return r.addition(inside("tool"))
 	case "compaction":
-		if added := inside("tool_changes"); added.Kind() == wire.Array {
+		if added := inside("tool_changes"); added.Kind() != wire.Invalid && added.Kind() != wire.Null {
 			r.elements(added, r.block)
 		}
 	case "mcp_tool_listing":
@@ -186,10 +186,10 @@ func (r *request) addition(v wire.Value) bool {
 	case "tool_reference":
 		return !r.lost(func(ref reference) bool { return ref.name == name })
 	case "mcp_tool_reference", "mcp_toolset_reference":
-		for _, c := range r.connected {
-			if c.Name == textOf(v, "server_name") {
-				return true
-			}
+		server := textOf(v, "server_name")
+		whole := kind == "mcp_toolset_reference" // as far as the toolset goes
+		if slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server && (whole || slices.Contains(c.Tools, name)) }) {
+			return true
 		}
 		r.note(Change{Tool: clip(kind), Did: Omitted, Code: capability.ScopeViolation, Why: foreign})
 		return false
@@ -231,9 +231,7 @@ func (r *request) mayContinue(block wire.Value) bool {
 		if strings.HasSuffix(name, codeExecution) {
 			return r.policy.holds(codeExecution).Allowed()
 		}
-		return slices.ContainsFunc(r.kept, func(ref reference) bool {
-			return ref.name == name || ref.name == "" && strings.HasPrefix(ref.kind, name)
-		})
+		return name != "" && slices.ContainsFunc(r.kept, func(ref reference) bool { return strings.HasPrefix(ref.kind, name) })
 	}
 	return true
 }
