@@ -135,6 +135,8 @@ const (
 	noServer = "no upstream has that name"
 )
 
+const noScope = "it takes nothing in parentheses"
+
 // unknown is the need of a token that nobody can satisfy.
 func (d *derivation) unknown(token, why string) []Need {
 	d.warn("tool", token, why, d.hint(token))
@@ -165,10 +167,12 @@ func (d *derivation) token(token string) (specs []capability.Spec, unknown strin
 		return nil, "its parentheses do not match"
 	case t.name == skillTool:
 		return d.skill(t)
-	case t.name == mcpTool && t.scoped:
+	case t.name == mcpTool:
 		server, name, _ := strings.Cut(t.spec, ":")
 		return d.invoke(server, name)
-	case strings.HasPrefix(t.name, mcpPrefix) && !t.scoped:
+	case strings.HasPrefix(t.name, mcpPrefix) && t.scoped:
+		return nil, noScope
+	case strings.HasPrefix(t.name, mcpPrefix):
 		return d.mounted(strings.TrimPrefix(t.name, mcpPrefix))
 	}
 	r, ok := ruleOf(t.name)
@@ -181,7 +185,7 @@ func (d *derivation) token(token string) (specs []capability.Spec, unknown strin
 	case !t.scoped:
 		return bare(verbs), ""
 	case r.scope == nil:
-		return nil, "it takes nothing in parentheses"
+		return nil, noScope
 	}
 	return r.scope(d, verbs, t.spec)
 }
@@ -267,19 +271,12 @@ func (d *derivation) skill(t tool) ([]capability.Spec, string) {
 // mounted reads what follows mcp__: a server and one of its tools, all its tools, or
 // capgate itself as the client knows it and the name that it shows.
 func (d *derivation) mounted(text string) ([]capability.Spec, string) {
-	own := ""
-	if rest, ok := strings.CutPrefix(text, "plugin_"); ok {
-		if _, rest, ok = strings.Cut(rest, "_"+mountName+"__"); ok {
-			own = rest
-		}
-	} else if rest, ok := strings.CutPrefix(text, mountName+"__"); ok {
-		own = rest
-	}
+	own := shown(text)
 	found := d.readings(text, "__")
 	for name := range d.readings(own, "__", "_") {
 		found[name] = true
 	}
-	if own != "" && len(found) == 0 && slices.Contains(d.opts.Upstreams, "") {
+	if own != "" && len(found) == 0 && (own == "*" || slices.Contains(d.opts.Upstreams, "")) {
 		found[own] = true
 	}
 	switch len(found) {
@@ -296,6 +293,23 @@ func (d *derivation) mounted(text string) ([]capability.Spec, string) {
 // mountName is what clients know capgate itself by.
 const mountName = "capgate"
 
+// shown is the name that capgate shows a tool by, * where all of them are meant, and
+// "" where another server is.
+func shown(text string) string {
+	rest, ok := strings.CutPrefix(text+"__", mountName+"__")
+	if plugin, is := strings.CutPrefix(text+"__", "plugin_"); is {
+		_, rest, ok = strings.Cut(plugin, "_"+mountName+"__")
+	}
+	name := strings.TrimSuffix(rest, "__")
+	switch {
+	case !ok:
+		return ""
+	case name == "":
+		return "*"
+	}
+	return name
+}
+
 // readings returns the names among capabilities that a text can stand for: an
 // upstream alone, or one and its tool behind a separator.
 func (d *derivation) readings(text string, seps ...string) map[string]bool {
@@ -309,9 +323,11 @@ func (d *derivation) readings(text string, seps ...string) map[string]bool {
 			found[up+".*"] = true
 		}
 		for _, sep := range seps {
-			if tool, ok := strings.CutPrefix(rest, sep); ok && tool != "" && !strings.HasPrefix(tool, "_") {
+			if tool, ok := strings.CutPrefix(rest, sep); ok && tool != "" {
 				found[up+"."+tool] = true
-				break
+				if !strings.HasPrefix(tool, "_") { // else it could be of either separator
+					break
+				}
 			}
 		}
 	}
@@ -320,7 +336,10 @@ func (d *derivation) readings(text string, seps ...string) map[string]bool {
 
 // invoke reads a server and one of its tools that stand apart.
 func (d *derivation) invoke(server, name string) ([]capability.Spec, string) {
-	if server == "" || !slices.Contains(d.opts.Upstreams, server) {
+	switch {
+	case server == "" || strings.Contains(server, "*"):
+		return nil, "it does not say which server"
+	case !slices.Contains(d.opts.Upstreams, server):
 		return nil, noServer
 	}
 	if name == "" {

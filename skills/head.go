@@ -20,9 +20,9 @@ const (
 type head struct {
 	name, description string
 	declared          bool
-	tools             []string       // the tokens of allowed-tools:
-	hooks             bool           // it names commands that run by themselves
-	keys              map[string]int // how often each key stands there, but for its spelling
+	tools             []string         // the tokens of allowed-tools:
+	hooks             bool             // it names commands that run by themselves
+	keys              map[string][]int // in which lines each key stands, but for its spelling
 	json              []byte
 }
 
@@ -79,21 +79,23 @@ func (h *head) agrees(raw string, ok bool) bool {
 // what is no YAML to them, finds a key at the margin where there is none, or a tool in
 // a comment.
 func (h *head) misses(raw string) bool {
-	lines := map[string]int{}
-	for line := range strings.Lines(raw) {
+	for i, line := range strings.SplitAfter(raw, "\n") {
 		key, value, _ := strings.Cut(line, ":")
 		if strings.TrimLeft(key, blanks) != key {
 			continue
 		}
 		folded := foldKey(strings.Trim(key, blanks+`"'`))
-		if lines[folded]++; folded != toolsKey {
+		if (folded == toolsKey || folded == hooksKey) && !slices.Contains(h.keys[folded], i+1) {
+			return true
+		}
+		if folded != toolsKey {
 			continue
 		}
 		if _, comment, ok := strings.Cut(strings.ReplaceAll(value, "\t", " "), " #"); ok && h.lacks(Tokens(comment)) {
 			return true
 		}
 	}
-	return lines[toolsKey] > h.keys[toolsKey] || lines[hooksKey] > h.keys[hooksKey]
+	return false
 }
 
 // lacks reports whether one of some tokens is a tool that the skill does not name.
@@ -178,8 +180,9 @@ func parseHead(raw string) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &head{keys: map[string]int{}}
+	h := &head{keys: map[string][]int{}}
 	for key, value := range pairs(root) {
+		h.keys[foldKey(key.Value)] = append(h.keys[foldKey(key.Value)], key.Line)
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err
 		}
@@ -235,7 +238,6 @@ func isKey(text string) bool {
 func (h *head) take(key string, value *yaml.Node) error {
 	var err error
 	folded := foldKey(key)
-	h.keys[folded]++
 	switch {
 	case key == "name":
 		h.name, err = textOf(key, value)

@@ -49,6 +49,9 @@ func TestFrontmatter(t *testing.T) {
 		{"tools on a line of a value", "---\nname: one\ndescription: d\nnote: \"# x\nallowed-tools: Bash\nlicense: y\"\n---\n", "do not agree"},
 		{"hooks on a line of a value", "---\nname: one\ndescription: d\nnote: 'x\n\"hooks\" : {a: b}\n'\n---\n", "do not agree"},
 		{"tools on a line of a value, indented", "---\nname: one\ndescription: d\nnote: |\n  x\n  allowed-tools: Bash\n---\n", ""},
+		{"tools on a line of a value, and further in", "---\n  name: one\n  description: d\n  allowed-tools: Read\n  note: \"x\nallowed-tools: Bash\n  y\"\n---\n", "do not agree"},
+		{"tools on a line of a value, and behind a mark", top + "? allowed-tools\n: Read\n? note\n: \"x\nallowed-tools: Bash\ny\"\n---\n", "do not agree"},
+		{"tools behind a mark", top + "? allowed-tools\n: Read\n---\n", ""},
 		{"tools in a comment", top + "allowed-tools: Read # Bash\n---\n", "do not agree"},
 		{"tools that are a comment", top + "allowed-tools: # Bash\n---\n", "do not agree"},
 		{"a list and a comment", top + "allowed-tools: [Read] # Bash\n---\n", "do not agree"},
@@ -171,6 +174,7 @@ func TestInjection(t *testing.T) {
 // TestOptions: what is made of skills that say little.
 func TestOptions(t *testing.T) {
 	undeclared, unknown := []byte(top+"---\n"), []byte(top+"allowed-tools: Frobnicate Read\n---\n")
+	files := skills.Options{Upstreams: []string{"files"}, IgnoreUnknown: true}
 	for _, tt := range []struct {
 		name string
 		text []byte
@@ -187,6 +191,11 @@ func TestOptions(t *testing.T) {
 		{"all", []byte(top + "allowed-tools: '*'\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
 		{"all of all servers", []byte(top + "allowed-tools: mcp__*\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no upstream has that name"},
 		{"another server", []byte(top + "allowed-tools: [mcp__else__x, Azure MCP/x]\n---\n"), skills.Options{IgnoreUnknown: true}, true, ""},
+		{"a tool of a server, narrowed", []byte(top + "allowed-tools: mcp__files__x(y)\n---\n"), files, false, "? it takes nothing in parentheses"},
+		{"all of capgate's", []byte(top + "allowed-tools: mcp__capgate mcp__plugin_p_capgate\n---\n"), files, true, "tool.invoke{tools=[*]}; tool.invoke{tools=[*]}"},
+		{"all of capgate's, with a star", []byte(top + "allowed-tools: mcp__capgate__*\n---\n"), files, true, "tool.invoke{tools=[*]}"},
+		{"a tool that begins with a line", []byte(top + "allowed-tools: mcp__files___x\n---\n"), files, true, "tool.invoke{tools=[files._x]}"},
+		{"a server without a name", []byte(top + "allowed-tools: Mcp Mcp(:x)\n---\n"), files, false, "? it does not say which server; ? it does not say which server"},
 		{"wrong", []byte(top + "allowed-tools: Bash(git\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? its parentheses do not match"},
 	} {
 		s := skills.Parse("one", tt.text, tt.opts)
