@@ -53,15 +53,9 @@ var ErrMirror = errors.New("the folder is not a mirror of this agent")
 // at all. One that cannot be read as it was at load is taken out.
 func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
 	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}
-	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
-		return done, fmt.Errorf("make the mirror: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(m.Dir); err != nil || real != filepath.Clean(m.Dir) {
-		return done, fmt.Errorf("open the mirror: %s lies behind a link now, which may lead anywhere", m.Dir)
-	}
-	root, err := os.OpenRoot(m.Dir)
+	root, err := openHere(filepath.Clean(m.Dir))
 	if err != nil {
-		return done, fmt.Errorf("open the mirror: %w", err)
+		return done, err
 	}
 	defer func() { _ = root.Close() }() // each file that was written has been closed
 	unlock, err := lock(root)
@@ -77,6 +71,44 @@ func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
 	want, clash := folders(shown)
 	done.InTheWay = append(done.InTheWay, clash...)
 	return done, errors.Join(errFinish, u.run(want))
+}
+
+// openHere opens a folder that no link leads to, and makes it if it is not there.
+// Whoever may move folders on the way there may do so at any time: it is the folder
+// that was opened which must lie there.
+func openHere(dir string) (*os.Root, error) {
+	above := dir
+	for _, err := os.Lstat(above); errors.Is(err, fs.ErrNotExist) && above != filepath.Dir(above); _, err = os.Lstat(above) {
+		above = filepath.Dir(above)
+	}
+	if err := noLink(above); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the mirror: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the mirror: %w", err)
+	}
+	opened, errOpened := root.Stat(".")
+	err = noLink(dir)
+	there, errThere := os.Lstat(dir)
+	if err = errors.Join(errOpened, err, errThere); err == nil && !os.SameFile(opened, there) {
+		err = errors.New("open the mirror: another folder took its place")
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// noLink is an error for a folder that lies behind a link.
+func noLink(dir string) error {
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+		return fmt.Errorf("open the mirror: %s lies behind a link now, which may lead anywhere", dir)
+	}
+	return nil
 }
 
 // folders gives each skill the folder of its name, which is what clients look for, or

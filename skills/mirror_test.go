@@ -289,6 +289,9 @@ func TestMirrorBehindALink(t *testing.T) {
 		t.Error("it was written behind the link")
 	}
 	same(t, filepath.Join(top, "mine"), map[string]string{"keep": "x"})
+	if _, err := os.Stat(filepath.Join(top, "mine/skills")); err == nil {
+		t.Error("a folder was made behind the link")
+	}
 }
 
 // TestMirrorFolderOfItsOwn: no skill has a folder that the mirror would take for one of
