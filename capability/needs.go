@@ -117,7 +117,7 @@ func (q question) net() (*Requirement, error) {
 }
 
 func (q question) program() (*Requirement, error) {
-	dir := q.view.Cwd
+	dir := "." // any that the upstream may work in
 	if text, ok := q.get("cwd"); ok {
 		dir = text
 	}

@@ -129,11 +129,9 @@ func (r *reading) programNeeds() error {
 }
 
 func (r *reading) start(v capability.Verb, p *program, starts []start) error {
-	dir := given{text: r.View.Cwd}
+	dir := given{text: "."} // any that the upstream may work in
 	if p.dir != nil {
 		dir = *p.dir
-	} else if dir.text == "" {
-		dir.text = "." // hangs from a directory that is not known, so that no grant covers it
 	}
 	cwd, err := r.View.Path(dir.text)
 	if err != nil {

@@ -293,17 +293,36 @@ func TestRequiresView(t *testing.T) {
 		c := callOf(t, "")
 		c.View.Cwd = cwd
 		needs, err := tool.Require(c)
-		if cwd == "" { // there is no directory that the program could run in
-			if err == nil {
-				t.Error("a program runs in no directory")
-			}
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := answerAll(set, needs); got != want {
-			t.Errorf("in %s: got %s, want %s", cwd, got, want)
+		for _, n := range needs {
+			if got := answerAll(set, []mapping.Need{n}); got != want {
+				t.Errorf("%s in %q: got %s, want %s", n.Requirement, cwd, got, want)
+			}
+		}
+	}
+}
+
+// TestRequiresTold: a program for which the call names no directory may run in each
+// that the upstream is told to work in, and reads files from there (R-SEC-05).
+func TestRequiresTold(t *testing.T) {
+	for _, text := range []string{`{cmd: proc.exec}`, `{requires: [{proc.exec: cat notes}], cmd: free}`} {
+		tool := parseTool(t, text)
+		for grants, want := range map[string]string{
+			"proc.exec{in=/w,cmds=[cat]}":    "scope_violation",
+			"proc.exec{in=/told,cmds=[cat]}": "scope_violation",
+			"proc.exec{in=/,cmds=[cat]}":     allow,
+		} {
+			c := callOf(t, `{"cmd":"cat notes"}`)
+			c.View.Cwd, c.View.Told = "/w", []string{"/told"}
+			got, err := tool.Require(c)
+			if err != nil || len(got) != 1 {
+				t.Fatal(got, err)
+			}
+			if got := answerAll(compile(t, grants), got); got != want {
+				t.Errorf("%s, %s: got %s, want %s", text, grants, got, want)
+			}
 		}
 	}
 }
