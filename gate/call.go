@@ -129,7 +129,11 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 			return line, &Verdict{Decision: capability.Denial(capability.ScopeViolation, name), Why: why}
 		}
 	}
-	if why := g.undeclared(agent, line, t); why != "" {
+	why := ""
+	for one := g; one != nil && why == ""; one = one.Within {
+		why = one.undeclared(agent, line, t)
+	}
+	if why != "" {
 		return line, &Verdict{Decision: capability.Denial(capability.NotAvailable, name), Why: why}
 	}
 	if v := t.Mapping.Lacking(line.Chain.Holds); v != "" {

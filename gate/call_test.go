@@ -145,6 +145,10 @@ func TestWithin(t *testing.T) {
 	if now.Within = gateOf(t, record("docs", "approve: [\"fs.read\"]\n")); now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"docs/a"}`)).Approve == "" {
 		t.Error("an approval was forgotten")
 	}
+	now.Within = gateOf(t, map[string]string{"reader.yaml": "toolset: [\"files.*\"]\nfs_reach: { read: [/w/docs] }\n"})
+	if v := now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"docs/a"}`)); v.Decision.Code != capability.NotAvailable {
+		t.Errorf("a tool that nothing was declared of is called in another dialect: %v", v.Decision)
+	}
 	now.Within = gateOf(t, map[string]string{})
 	if v := now.Call("agents/reader", tool(t, "read"), args(t, `{"path":"docs/a"}`)); v.Decision.Allowed() {
 		t.Error("an agent that was not there before may do something")
