@@ -128,7 +128,12 @@ func (c *Config) Sealed(v capability.View) ([]capability.Root, error) {
 	for _, m := range c.Skills.Mirrors {
 		places = append(places, m.Dir)
 	}
-	return roots(places, v)
+	sealed, err := roots(places, v)
+	if err != nil || c.Above == nil {
+		return sealed, err
+	}
+	above, err := c.Above.Sealed(v)
+	return append(sealed, above...), err
 }
 
 // skillPath reads the path of a skill in a policy test.

@@ -58,6 +58,9 @@ func TestSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if below, err := (&config.Config{Above: c}).Sealed(capability.View{}); err != nil || !cmp.Equal(sealed, below) {
+		t.Errorf("a configuration that was made under another one seals %v, %v", below, err)
+	}
 	fence := capability.NewFence().Sealing(sealed...)
 	view := capability.View{Cwd: "/w"}
 	for text, want := range map[string]bool{
