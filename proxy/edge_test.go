@@ -60,13 +60,17 @@ func TestAskedOnlyWhatTheClientCan(t *testing.T) {
 func TestSharedServerHearsNoRoots(t *testing.T) {
 	s := asks("roots/list", "")
 	up := files(t, s)
-	up.Shared, up.MayAsk = true, []string{"roots"}
+	up.Shared, up.MayAsk = true, []string{"roots", "elicitation"}
 	w := start(t, map[string]string{"scout": "---\nclass: agent\nsandbox: $ROOT\n---\n"}, up)
 	c := w.client("scout")
 	c.initialize("{}")
 	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
 	if strings.Contains(string(a.Result), w.root) {
 		t.Errorf("%s", a.Raw)
+	}
+	a = w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"roots":{},"elicitation":{}}`)
+	if strings.Contains(string(a.Result), w.root) {
+		t.Errorf("while it is waited for: %s", a.Raw)
 	}
 }
 

@@ -77,7 +77,7 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 		return nil, err
 	}
 	if method == askRoots {
-		return c.server.roots(c.agent), nil
+		return c.rootsFor(now.line), nil
 	}
 	q := question{method: method, params: append([]byte(nil), c.scrubbed(params)...), answer: make(chan outcome, 1)}
 	select {
