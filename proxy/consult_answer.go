@@ -23,6 +23,7 @@ type downstream struct {
 	events bool // it is an event stream
 	code   int  // of HTTP
 	policy *Policy
+	asked  time.Time // when the agent was last known to have its token
 	unseen []byte // what the watch has not been shown yet
 
 	control *http.ResponseController
@@ -108,12 +109,14 @@ var (
 // copy passes on each piece before it waits for the next.
 func (d *downstream) copy(body io.Reader, v *vigil) error {
 	piece := make([]byte, pieceSize)
-	now := time.Now()
 	for {
-		v.begin(now)
+		v.begin(time.Now())
 		n, err := body.Read(piece)
-		now = time.Now()
+		now := time.Now()
 		v.rest()
+		if !d.entitled() {
+			return errRevoked
+		}
 		d.size += n
 		d.give(now)
 		if n > 0 {
@@ -130,20 +133,19 @@ func (d *downstream) copy(body io.Reader, v *vigil) error {
 			return nil
 		case err != nil:
 			return errBroken
-		case !d.entitled():
-			return errRevoked
 		}
 	}
 }
 
-// entitled reports whether the agent still has the token that it showed.
+// entitled reports whether the agent still has the token that it showed. Under the
+// same policy only time can take it away, and that is looked at once a second.
 func (d *downstream) entitled() bool {
-	now := d.server.policy.Load()
-	if now == d.policy {
+	policy, now := d.server.policy.Load(), d.server.now()
+	if policy == d.policy && now.Sub(d.asked) < time.Second {
 		return true
 	}
-	d.policy = now
-	return now.holds(d.credential, d.agent, d.server.now())
+	d.policy, d.asked = policy, now
+	return policy.holds(d.credential, d.agent, now)
 }
 
 // unseen is how much of an answer is gathered before it is looked at. Pieces are

@@ -245,12 +245,17 @@ func TestConsultRevoked(t *testing.T) {
 	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
 	resp := v.ask("POST", messages, greeting)
 	from <- "data: 1\n\n"
+	first := make([]byte, len("data: 1\n\n"))
+	if _, err := io.ReadFull(resp.Body, first); err != nil {
+		t.Fatal(err)
+	}
 	for one := range v.creds.Of("agents/scout") {
 		v.creds, _ = v.creds.Revoke(one.ID)
 	}
 	v.adopt()
 	from <- "data: 2\n\n"
-	if got := text(t, resp); !strings.Contains(got, "event: error") || !strings.Contains(got, "revoked") {
+	close(from)
+	if got := text(t, resp); !strings.Contains(got, "event: error") || !strings.Contains(got, "revoked") || strings.Contains(got, "data: 2") {
 		t.Errorf("the stream ends with %q", got)
 	}
 	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 401 || !strings.Contains(text(t, resp), "authentication_error") {
@@ -258,6 +263,24 @@ func TestConsultRevoked(t *testing.T) {
 	}
 	if n := len(v.saw()); n != 1 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConsultExpired: so is one whose time is over, in the middle of an answer too.
+func TestConsultExpired(t *testing.T) {
+	k, from := new(clock), make(chan string)
+	v := consulting(t, proxy.Options{Clock: k.now}, pieces(eventStream, from, nil))
+	resp := v.ask("POST", messages, greeting)
+	from <- "data: 1\n\n"
+	first := make([]byte, len("data: 1\n\n"))
+	if _, err := io.ReadFull(resp.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	k.forward(2 * time.Hour)
+	from <- "data: 2\n\n"
+	close(from)
+	if got := text(t, resp); !strings.Contains(got, "event: error") || strings.Contains(got, "data: 2") {
+		t.Errorf("the stream ends with %q", got)
 	}
 }
 
