@@ -87,12 +87,15 @@ func (d *derivation) program(word string) (program, why string) {
 // isSwitch reports whether a variable in front of a command only turns something on or
 // off. Others may say which code runs, as LD_PRELOAD and GIT_PAGER do.
 func isSwitch(name, value string) bool {
-	for _, part := range []string{"PATH", "LOAD", "ENV"} { // there a number is a file
+	if value == "/dev/null" {
+		return isKey(name)
+	}
+	for _, part := range []string{"PATH", "LOAD", "ENV", "DIR", "HOME", "ROOT", "TREE", "FILE", "LIB", "CONFIG"} { // there any word is a file
 		if strings.Contains(strings.ToUpper(name), part) {
 			return false
 		}
 	}
-	return isKey(name) && (value == "true" || value == "false" || value == "/dev/null" || strings.Trim(value, "0123456789") == "")
+	return isKey(name) && (value == "true" || value == "false" || strings.Trim(value, "0123456789") == "")
 }
 
 // unwrapped leaves out what stands in front of a command and is not it: variables,

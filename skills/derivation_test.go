@@ -60,6 +60,12 @@ func TestTokens(t *testing.T) {
 		{"Read(*.md)", "fs.read{paths=[**/*.md]}"},
 		{"Read(src/*)", "fs.read{paths=[src/*,src/*/**]}"}, // a folder that matches is all that is in it
 		{"Read(//etc/*)", "fs.read{in=/,paths=[etc/*,etc/*/**]}"},
+		{"Read(src/a*)", "fs.read{paths=[src/a*,src/a*/**]}"},
+		{"Read(docs/*/api)", "fs.read{paths=[docs/*/api,docs/*/api/**]}"},
+		{"Read(out*)", "fs.read{paths=[**/out*,**/out*/**]}"},
+		{"Read(src/*.go)", "fs.read{paths=[src/*.go]}"}, // a file has an ending
+		{"Read(*)", "fs.read{paths=[**]}"},
+		{"Read(.)", "? "},
 		{"Read(**)", "fs.read{paths=[**]}"},
 		{"Read(//etc/passwd)", "fs.read{in=/,paths=[etc/passwd]}"},
 		{"Read(~/notes/**)", "fs.read{in=/home/u,paths=[notes/**]}"},
@@ -95,6 +101,9 @@ func TestTokens(t *testing.T) {
 		{"Bash(CI=true A= git *)", "proc.exec{cmds=[git]}"},
 		{"Bash(LD_PRELOAD=/tmp/x.so git *)", "proc.eval"},
 		{"Bash(PATH=1 git *)", "proc.eval"},
+		{"Bash(GIT_DIR=1 git *)", "proc.eval"},
+		{"Bash(HOME=0 git *)", "proc.eval"},
+		{"Bash(GIT_CONFIG_GLOBAL=true git *)", "proc.eval"},
 		{"Bash(A=1 GIT_PAGER=evil git log)", "proc.eval"},
 		{"Bash(timeout git *)", "proc.exec{cmds=[git]}"},
 		{"Bash(timeout 10 git *)", "proc.exec{patterns=[timeout 10 git **]}"},

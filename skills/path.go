@@ -9,7 +9,7 @@ import (
 
 // paths reads Read(src/**), a pattern as in a .gitignore file: //abs, ~/home, /below
 // the project, rel to where the agent works. A name without a slash is meant at any
-// depth. A plain path is itself and all beneath it, a glob is exactly the glob.
+// depth. A path is itself and all beneath it, a glob with an ending exactly the glob.
 func (d *derivation) paths(verbs []string, spec string) ([]capability.Spec, string) {
 	in, rel, why := d.locate(spec)
 	if why != "" {
@@ -19,8 +19,8 @@ func (d *derivation) paths(verbs []string, spec string) ([]capability.Spec, stri
 	if in == "" && !strings.Contains(strings.TrimSuffix(spec, "/"), "/") {
 		values = anyDepth(rel)
 	}
-	if strings.HasSuffix(rel, "/*") { // a folder that matches is all that is in it
-		values = append(values, rel+"/**")
+	if fitsFolder(rel) && values[0] != "**" { // a folder that matches is all that is in it
+		values = append(values, values[0]+"/**")
 	}
 	specs := scoped(verbs, "paths", values...)
 	if in == "" {
@@ -42,6 +42,13 @@ func anyDepth(name string) []string {
 		return []string{"**/" + name}
 	}
 	return []string{"**/" + name, "**/" + name + "/**"}
+}
+
+// fitsFolder reports whether a glob may match a folder. What has an ending, as *.md
+// does, is taken for files.
+func fitsFolder(glob string) bool {
+	last := path.Base(glob)
+	return strings.Contains(glob, "*") && last != "**" && !strings.Contains(last, "*.")
 }
 
 // locate splits a path into the directory it hangs from, "" for where the agent
