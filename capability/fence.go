@@ -80,7 +80,7 @@ func (g *Grant) overlaps(root Root) bool {
 		return false
 	}
 	for _, dir := range root.dirs() {
-		place := []pattern.Row{{pattern.Subtree(dir)}}
+		place := []pattern.Row{{subtreeFolded(dir)}}
 		if _, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, rows, place); meets || capped {
 			return true
 		}
@@ -123,10 +123,13 @@ func beneathFolded(p, dir string) bool {
 	return true
 }
 
-// subtreeFolded is a directory and all beneath in upper and lower case, or as it is
-// written where that is more than a pattern can hold.
+// subtreeFolded is a directory and all beneath in upper and lower case. Where that is
+// more than a pattern can hold, any character stands for a letter, and in the end for all.
 func subtreeFolded(dir string) *pattern.Pattern {
-	var text strings.Builder
+	if dir == "/" {
+		return pattern.Subtree(dir)
+	}
+	var text, wider strings.Builder
 	for _, r := range dir {
 		class := string(r)
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -134,13 +137,16 @@ func subtreeFolded(dir string) *pattern.Pattern {
 		}
 		if class == string(r) {
 			text.WriteString(escapeGlob(class))
+			wider.WriteString(escapeGlob(class))
 		} else {
 			text.WriteString("[" + class + "]")
+			wider.WriteByte('?')
 		}
 	}
-	p, err := pattern.Parse(text.String()+"{,/**}", pattern.Slash)
-	if err != nil || dir == "/" {
-		return pattern.Subtree(dir)
+	for _, place := range []string{text.String(), wider.String()} {
+		if p, err := pattern.Parse(place+"{,/**}", pattern.Slash); err == nil {
+			return p
+		}
 	}
-	return p
+	return pattern.Subtree("/")
 }
