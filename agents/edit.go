@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,7 +206,7 @@ func (e *edit) below(dir, root string) (string, bool) {
 	root = strings.TrimSuffix(root, "/")
 	switch {
 	case dir == "." || dir == "./":
-		return max(root, "/"), true
+		return cmp.Or(root, "/"), true
 	case strings.HasPrefix(dir, "/") || dir == "~" || strings.HasPrefix(dir, "~/"):
 		return dir, dir == root || strings.HasPrefix(dir, root+"/") || e.change.Options.View.FS != nil && e.within(dir, root)
 	}
