@@ -100,10 +100,10 @@ func (d *draft) appendEvent(e *Event) error {
 	d.name("code", e.Code)
 	d.needs(e.Needs)
 	d.text("grant", e.Grant)
-	d.text("link", e.Link)
+	d.text("link", d.scrubbed(e.Link))
 	d.name("policy", e.Policy)
 	d.name("argument", e.Argument)
-	if d.mac == nil || e.Kind != "decision" { // the words of a decision quote its targets
+	if d.mac == nil || e.Kind != Decision { // the words of a decision quote its targets
 		d.text("text", d.scrubbed(e.Text))
 	}
 	d.names(e.Names)

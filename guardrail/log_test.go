@@ -348,7 +348,7 @@ func TestScrub(t *testing.T) {
 		return strings.ReplaceAll(text, "hunter2", "***")
 	}})
 	record(t, l, guardrail.Event{
-		Kind: guardrail.Outcome, Text: "a hunter2 b", Error: "hunter2",
+		Kind: guardrail.Outcome, Text: "a hunter2 b", Error: "hunter2", Link: "the hunter2 link",
 		Needs: []guardrail.Need{{Verb: "net.get", Object: "https://x/?k=hunter2"}},
 	})
 	l.Close()
