@@ -24,7 +24,7 @@ type downstream struct {
 	code   int  // of HTTP
 	policy *Policy
 	asked  time.Time // when the agent was last known to have its token
-	unseen []byte // what the watch has not been shown yet
+	unseen []byte    // what the watch has not been shown yet
 
 	control *http.ResponseController
 	given   time.Time // when the agent was last given time to take a piece
