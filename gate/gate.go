@@ -197,11 +197,17 @@ func approver(line agents.Lineage, tool string, needs []mapping.Need) (entry str
 // matches reports whether an entry of approve: means a requirement: its verb, a
 // whole resource as "fs.*", or the name of the tool that is called.
 func matches(entry, tool string, need *capability.Requirement) bool {
-	resource, all := strings.CutSuffix(entry, ".*")
-	if v := need.Verb(); entry == "*" || entry == string(v) || all && resource == v.Resource() {
+	if means(entry, need.Verb()) {
 		return true
-	} else if v == invoke {
+	}
+	if need.Verb() == invoke {
 		tool = need.Object()
 	}
+	resource, all := strings.CutSuffix(entry, ".*")
 	return tool != "" && (entry == tool || all && strings.HasPrefix(tool, resource+"."))
+}
+
+// means reports whether an entry of approve: means a verb, whatever it is used on.
+func means(entry string, v capability.Verb) bool {
+	return entry == "*" || entry == string(v) || entry == v.Resource()+".*"
 }

@@ -29,8 +29,7 @@ func (g *Gate) Provider(agent string) (Reach, *Verdict) {
 // within another. What waits for somebody's approval is not among them: a provider
 // does not wait.
 func (r Reach) Hosts(v capability.Verb) []capability.Host {
-	waits := func(entry string) bool { return entry == "*" || entry == string(v) || entry == v.Resource()+".*" }
-	if slices.ContainsFunc(r.line.Approve, waits) {
+	if slices.ContainsFunc(r.line.Approve, func(entry string) bool { return means(entry, v) }) {
 		return nil
 	}
 	return r.line.Chain.Hosts(v)

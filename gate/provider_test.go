@@ -17,6 +17,9 @@ func TestProvider(t *testing.T) {
 		"lead.md":    record("capabilities:\n  - net.get: { hosts: [\"*.github.com\"] }\n  - provider.code_execution\n"),
 		"child.md":   record("parent: lead\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n  - provider.file_search\n"),
 		"waiting.md": record("approve: [\"net.get\", \"provider.*\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
+		"asking.md":  record("approve: [\"net.*\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
+		"meek.md":    record("approve: [\"*\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
+		"posting.md": record("approve: [\"net.post\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
 		"broken.md":  record("capabilites: []\n"),
 		"named.md":   record("toolset: [\"files.*\"]\ncapabilities:\n  - tool.invoke: { tools: [\"**\"] }\n"),
 	})
@@ -38,6 +41,9 @@ func TestProvider(t *testing.T) {
 		"its parent narrows":         {"child", []string{"*.github.com"}, files, capability.ScopeViolation},
 		"both hold it":               {"child", []string{"*.github.com"}, code, ""},
 		"nobody approves in between": {"waiting", nil, code, capability.RequiresApproval},
+		"for all of a resource":      {"asking", nil, code, ""},
+		"for everything":             {"meek", nil, code, capability.RequiresApproval},
+		"for something else":         {"posting", []string{"*"}, code, ""},
 		"a ceiling on names":         {"named", nil, verb("tool.invoke", capability.Word{Dim: "tool", Value: "github.search"}), capability.ScopeViolation},
 		"within the ceiling":         {"named", nil, verb("tool.invoke", capability.Word{Dim: "tool", Value: "files.read"}), ""},
 	} {

@@ -167,6 +167,30 @@ func TestWhereCodeRuns(t *testing.T) {
 	}
 }
 
+// TestNetwork: a container's network is written anew unless it is what is held, and
+// nothing beside that.
+func TestNetwork(t *testing.T) {
+	var grants []string
+	for _, verb := range []string{"get", "post", "put", "delete"} {
+		grants = append(grants, "net."+verb+"{hosts=[*.a.example.com]}")
+	}
+	const body = `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":%s}}]}`
+	const held = `{"type":"allowlist","allowed_domains":["a.example.com"]}`
+	for policy, want := range map[string]string{
+		held: held,
+		`{"type":"allowlist","allowed_domains":["a.example.com"],"domain_secrets":[{"domain":"a.example.com","name":"n","value":"v"}]}`: held,
+		`{"type":"open","allowed_domains":["a.example.com"]}`:                                                                           held,
+		`{"allowed_domains":["a.example.com"]}`:                                                                                         held,
+		`{"type":"disabled"}`:                                                                                                           `{"type":"disabled"}`,
+		`{"type":"disabled","allowed_domains":["b.example.com"]}`:                                                                       `{"type":"disabled"}`,
+		`{"type":"allowlist","allowed_domains":["b.example.com"],"more":1}`:                                                             `{"type":"disabled"}`,
+	} {
+		if out, _, refused := rewrite(t, responses, fmt.Sprintf(body, policy), holding(t, append(grants, "provider.code_execution")...)); out != fmt.Sprintf(body, want) {
+			t.Errorf("%s: %s (%v)", policy, out, refused)
+		}
+	}
+}
+
 // TestSameNames: a name that is asked for again and again, in whichever spelling,
 // costs no more than the list is long.
 func TestSameNames(t *testing.T) {
