@@ -118,11 +118,17 @@ func (a *app) mirrorTo(w *world, agent, dir string) error {
 	if err != nil {
 		return usage(err, "name a folder")
 	}
-	folders, err := roots(w.cfg.Skills.Folders, w.view)
+	sealed, err := w.cfg.Sealed(w.view)
 	if err != nil {
 		return broken(err, "")
 	}
-	for _, own := range append(folders, w.own...) {
+	kept := slices.ContainsFunc(w.cfg.Skills.Mirrors, func(m config.Mirror) bool {
+		return m.Dir == root.Real && capability.AgentID(m.Agent) == agent
+	})
+	for _, own := range append(sealed, w.own...) {
+		if kept && own.Real == root.Real {
+			continue
+		}
 		if root.Within(own) || own.Within(root) {
 			return usage(fmt.Errorf("%s is where the gateway has files of its own", dir), "name a folder that holds nothing else")
 		}
