@@ -29,6 +29,8 @@ func TestFenceLong(t *testing.T) {
 	}
 	if all := capability.NewFence(capability.Root{Dir: "/", Real: "/"}); !all.Touches(need(t, "fs.read{path=docs}")) || !all.Touches(need(t, "fs.read{tree=docs}")) {
 		t.Error("the whole file system is not fenced off")
+	} else if !all.Overlaps(compile(t, "fs.read{paths=[docs/*]}")) {
+		t.Error("the whole file system is not fenced off for a set")
 	}
 }
 
@@ -58,6 +60,24 @@ func TestFenceOverlapsCase(t *testing.T) {
 		}
 		set, _ := capability.Compile([]capability.Spec{spec}, capability.Options{})
 		if got := fence.Overlaps(set); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestFenceLetters: names outside ASCII are compared letter by letter, whatever the
+// bytes of their two cases are.
+func TestFenceLetters(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/ärzte/ſicher", Real: "/w/ärzte/ſicher"})
+	for text, want := range map[string]bool{
+		"fs.read{path=/w/ÄRZTE/SICHER/x}": true,
+		"fs.read{path=/w/ärzte/sicher}":   true,
+		"fs.read{path=/w/ärzte/offen}":    false,
+		"fs.read{path=/w/ärzteſicher}":    false,
+		"fs.read{path=/w/ärzte}":          false,
+		"fs.delete{path=/w/Ärzte}":        true,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
