@@ -48,7 +48,7 @@ func (o Options) outer() Root {
 // Compile reads a list of grants into a set. It never fails: a grant that means
 // nothing as written is kept, inert, and a finding says so.
 func Compile(specs []Spec, opts Options) (*Set, []Finding) {
-	c := compiler{opts: opts, seen: map[string]bool{}}
+	c := compiler{opts: opts, grants: make([]Grant, 0, len(specs)), seen: make(map[string]bool, len(specs))}
 	for _, s := range specs {
 		c.add(s)
 	}

@@ -155,7 +155,7 @@ func TestTampering(t *testing.T) {
 			"longer than",
 		},
 		"one line anew": {edit("a", func(l [][]byte) [][]byte {
-			l[2] = bytes.Replace(l[2], []byte("4711"), []byte("1"), 1)
+			l[2] = bytes.Replace(l[2], []byte(`"bytes":4711`), []byte(`"bytes":1`), 1)
 			rechained(l[:3], 2)
 			return l
 		}), "does not follow the one before it"},
@@ -279,7 +279,7 @@ func TestRechained(t *testing.T) {
 	name := files(t, dir)[0]
 	whole := contents(t, name)
 	lines := linesOf(t, name)
-	lines[2] = bytes.Replace(lines[2], []byte("4711"), []byte("1"), 1)
+	lines[2] = bytes.Replace(lines[2], []byte(`"bytes":4711`), []byte(`"bytes":1`), 1)
 	rewrite(t, name, rechained(lines, 2))
 	expect(t, faults(t, dir, guardrail.VerifyOptions{}), ":6: the line is not signed with the key")
 
