@@ -23,6 +23,9 @@ func (e *edit) lost() ([]capability.Spec, error) {
 		return nil, nil
 	}
 	was := capability.Options{Config: o.Config, Agent: clamped, View: o.View}
+	if err := e.meansTheSame(was); err != nil {
+		return nil, err
+	}
 	var lost []capability.Spec
 	for _, i := range slices.Concat(e.items, e.passed) {
 		if i.dropped || !i.moved && i.spec.Origin != originSandbox {
@@ -43,4 +46,21 @@ func (e *edit) lost() ([]capability.Spec, error) {
 		}
 	}
 	return lost, nil
+}
+
+// meansTheSame refuses new grants that would mean something else than they do in the
+// record as it stands, which is what whoever asked for them was shown.
+func (e *edit) meansTheSame(was capability.Options) error {
+	for _, s := range e.change.Grant {
+		hung, err := e.hang(s)
+		if err != nil {
+			return err
+		}
+		shown, _ := capability.Compile([]capability.Spec{s}, was)
+		if written := e.compiled(hung); len(shown.Covers(written)) > 0 || len(written.Covers(shown)) > 0 {
+			return e.refuse("grant it with the whole path of the directory in in:",
+				"%s would mean something else once sandbox: is written out, which was clamped to %s", s, was.Agent.Dir)
+		}
+	}
+	return nil
 }

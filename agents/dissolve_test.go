@@ -48,6 +48,44 @@ func TestEditNeverWidens(t *testing.T) {
 	}
 }
 
+// TestEditGrantsWhatWasShown: a new grant means after the edit what it meant in the
+// record as it stood, also where sandbox: was clamped, or it is refused.
+func TestEditGrantsWhatWasShown(t *testing.T) {
+	opts := agents.Options{
+		Config: capability.Root{Dir: "/srv/root", Real: "/srv/root"},
+		View:   capability.View{Cwd: "/srv/root", Home: home},
+	}
+	made := 0
+	for _, sandbox := range []string{"a", "/srv/root/a", "/srv/root", "/srv", "/", "/other"} {
+		text := record("sandbox: " + sandbox)
+		before := loaded(t, opts, text)
+		for _, grant := range []string{
+			"fs.delete{paths=[root/a]}", "fs.delete{paths=[root/**]}", "fs.delete{paths=[**]}", "fs.delete{paths=[.]}",
+			"proc.eval{in=root/a}", "proc.eval{in=.}", "proc.eval{in=/srv/root}", "net.get{hosts=[a.com]}",
+		} {
+			shown, _ := capability.Compile(specs(t, grant), capability.Options{Config: opts.Config, Agent: before.Root, View: opts.View})
+			out, err := agents.Edit("scout.md", []byte(text), agents.Change{Options: opts, Grant: specs(t, grant)})
+			if err != nil {
+				continue
+			}
+			made++
+			after := loaded(t, opts, string(out.Data)).Set
+			if gaps := after.Covers(shown); len(gaps) > 0 {
+				t.Errorf("sandbox: %s, %s: not granted: %v", sandbox, grant, gaps)
+			}
+			for g := range after.All() {
+				one, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{Config: opts.Config, View: opts.View})
+				if len(before.Set.Covers(one)) > 0 && len(shown.Covers(one)) > 0 {
+					t.Errorf("sandbox: %s, %s: %s is granted as well", sandbox, grant, g)
+				}
+			}
+		}
+	}
+	if made < 15 {
+		t.Errorf("%d grants were made", made)
+	}
+}
+
 // loaded is the one agent whose record a text is.
 func loaded(t *testing.T, opts agents.Options, text string) *agents.Agent {
 	t.Helper()
