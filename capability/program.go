@@ -143,7 +143,7 @@ var optionRules = byName(
 			// -W is bsdtar's way to give any long option; a change of volume (-M, -L)
 			// asks for a command.
 			runsPrograms: list("--use-compress-program -I --to-command --checkpoint-action --info-script --new-volume-script -F " +
-				"--rsh-command --rmt-command --multi-volume -M --tape-length -L -W"),
+				"--rsh-command --rmt-command --multi-volume -M --tape-length -L -W --set-mtime-command"),
 			followsLinks:  list("--dereference -h --absolute-names -P --insecure --keep-directory-symlink -H"),
 			readsUnnamed:  list("--files-from -T"),
 			writesUnasked: list("--remove-files"),
@@ -169,6 +169,7 @@ var optionRules = byName(
 		denied: [excesses][]string{
 			runsPrograms: list("--pager --ackrc --search-zip -z"),
 			followsLinks: list("--follow -f"),
+			readsUnnamed: list("--files-from -x"),
 		},
 	},
 	rule{
