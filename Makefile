@@ -7,6 +7,7 @@ SHELL       := /bin/bash
 
 TOOL      := go tool -modfile=tools.mod
 FUZZTIME  ?= 30s
+FUZZPKGS  ?= ./...
 FUZZJOBS  ?= 1
 FUZZPROCS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 BENCHTIME ?= 1s
@@ -36,7 +37,7 @@ e2e:
 
 # Every fuzz target there is, FUZZJOBS at a time with FUZZPROCS workers each.
 fuzz:
-	@go test -list '^Fuzz' ./... \
+	@go test -list '^Fuzz' $(FUZZPKGS) \
 	| awk '/^Fuzz/ { name[++n] = $$1 } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' \
 	| GOMAXPROCS=$(FUZZPROCS) xargs -r -P $(FUZZJOBS) -I{} bash -c '.ci/fuzz {} $(FUZZTIME)'
 
