@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -286,11 +287,14 @@ func (l *Log) signed(buf []byte, after link, body []byte) ([]byte, link) {
 }
 
 // flush writes what is pending. It lets go of the lock meanwhile, so that the
-// next lines gather.
+// next lines gather, and before it those that are about to be appended.
 func (l *Log) flush() {
+	l.writing = true
+	l.mu.Unlock()
+	runtime.Gosched()
+	l.mu.Lock()
 	lines, tail, mark, file := l.pending, l.tail, l.appended, l.file
 	l.pending, l.spare = l.spare[:0], nil
-	l.writing = true
 	l.mu.Unlock()
 	err := file.write(lines)
 	if err == nil && removed(file.f) {

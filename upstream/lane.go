@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -65,7 +68,7 @@ func (i *inflow) Read(p []byte) (int, error) {
 // newLanes returns what carries requests to a URL, or the usual way where lanes
 // are of no use.
 func newLanes(u *url.URL, dial DialFunc, usual http.RoundTripper) http.RoundTripper {
-	if u.Scheme != "http" || !canPeek || !isPlainHeader(u.Host) {
+	if u.Scheme != "http" || !canPeek || !isPlainHeader(u.Host) || strings.Contains(u.Host, "%") {
 		return usual
 	}
 	port := u.Port()
@@ -103,10 +106,7 @@ func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // exchange writes a request and reads the head of the answer.
 func (l *lane) exchange(req *http.Request) (*http.Response, error) {
-	if err := req.Write(l.w); err != nil {
-		return nil, err
-	}
-	if err := l.w.Flush(); err != nil {
+	if err := l.send(req); err != nil {
 		return nil, err
 	}
 	l.in.left = maxHeaders
@@ -124,6 +124,34 @@ func (l *lane) exchange(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, errors.New("the server announces an answer again and again")
+}
+
+// send writes a request, in one piece if it is short. net/http would look at the
+// headers for what this gateway never sends.
+func (l *lane) send(req *http.Request) error {
+	head := append(l.w.AvailableBuffer(), "POST "...)
+	head = append(head, req.URL.RequestURI()...)
+	head = append(head, " HTTP/1.1\r\nHost: "...)
+	head = append(head, req.Host...)
+	for name, values := range req.Header {
+		for _, value := range values {
+			if !isToken(name) || strings.ContainsFunc(value, isControl) {
+				return fmt.Errorf("the header %q cannot be sent", name)
+			}
+			head = append(append(append(append(head, "\r\n"...), name...), ": "...), value...)
+		}
+	}
+	head = append(head, "\r\nContent-Length: "...)
+	head = append(strconv.AppendInt(head, req.ContentLength, 10), "\r\n\r\n"...)
+	if _, err := l.w.Write(head); err != nil {
+		return err
+	}
+	if req.ContentLength > 0 {
+		if n, err := io.Copy(l.w, req.Body); err != nil || n != req.ContentLength {
+			return errors.Join(err, fmt.Errorf("%d of %d bytes were sent", n, req.ContentLength))
+		}
+	}
+	return l.w.Flush()
 }
 
 // take returns a connection: one that is idle and that the server has not closed,

@@ -2,11 +2,16 @@ package upstream_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -175,5 +180,49 @@ func TestLaneUnreached(t *testing.T) {
 	_, err = upstream.Dial(t.Context(), upstream.Endpoint{Name: "gone", URL: url, Transport: "http"}, upstream.Options{})
 	if f, ok := errors.AsType[*upstream.Failed](err); !ok || !f.Unsent {
 		t.Errorf("%v does not say that nothing was sent", err)
+	}
+}
+
+// TestLaneHead: a request arrives as it was given, and one that could say more than
+// its headers is not sent.
+func TestLaneHead(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		got <- r
+	}))
+	defer server.Close()
+	over, end := upstream.Lanes(t, server.URL)
+	defer end()
+	for _, long := range []int{0, 1, 20 << 10} {
+		body := strings.Repeat("x", long)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/a%2Fb?q=%0d", strings.NewReader(body))
+		req.Header = http.Header{"User-Agent": {"capgate"}, "X-Two": {"a\tb", "ü"}}
+		resp, err := over.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		r := <-got
+		arrived, _ := io.ReadAll(r.Body)
+		if want := (http.Header{"User-Agent": {"capgate"}, "X-Two": {"a\tb", "ü"}, "Content-Length": {strconv.Itoa(long)}}); !maps.EqualFunc(r.Header, want, slices.Equal) ||
+			string(arrived) != body || r.RequestURI != "/a%2Fb?q=%0d" || "http://"+r.Host != server.URL || r.ContentLength != int64(long) {
+			t.Errorf("%s %q with %v and %d bytes arrived", r.Method, r.RequestURI, r.Header, len(arrived))
+		}
+	}
+	for name, value := range map[string]string{"X": "a\r\nMcp-Name: b", "Y": "a\nb", "Z": "a\x00", "A: b\r\nC": "d", "": "e", "B c": "f"} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+		req.Header = http.Header{name: {value}}
+		if resp, err := over.RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("%q: %q was sent", name, value)
+		}
+	}
+	short, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+	short.ContentLength = 3
+	if resp, err := over.RoundTrip(short); err == nil {
+		_ = resp.Body.Close()
+		t.Error("less than was announced was sent")
 	}
 }
