@@ -112,8 +112,8 @@ func (r *request) foreignItem(kind string, v wire.Value) bool {
 	return r.asked[textOf(v, "approval_request_id")]
 }
 
-// servers judges the MCP servers of a request in the form of Anthropic.
-func (r *request) servers(v wire.Value) bool {
+// mcpServers judges the MCP servers of a request in the form of Anthropic.
+func (r *request) mcpServers(v wire.Value) bool {
 	if v.Kind() == wire.Null {
 		return true
 	}
@@ -121,6 +121,10 @@ func (r *request) servers(v wire.Value) bool {
 }
 
 func (r *request) server(v wire.Value) bool {
+	if r.servers++; r.servers > maxConnected {
+		r.exceeds("MCP servers")
+		return true
+	}
 	name := textOf(v, "name")
 	c, ok := r.connectorAt(textOf(v, "url"))
 	configuration, _ := v.Get("tool_configuration")

@@ -32,6 +32,8 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
 	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
 		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
+	case kind == "auto" && r.resumes:
+		return capability.ScopeViolation, "it would go on in the container of a code_interpreter_call in the input, and what that may reach is not known here"
 	}
 	if name := only(where, "type file_ids memory_limit network_policy skills"); name != "" {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a container`

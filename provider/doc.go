@@ -38,6 +38,12 @@
 //
 // The id of a container of Anthropic goes up for whoever holds provider.code_execution.
 // Whose container it is cannot be told, so that agents who share a key share them.
+// At OpenAI a conversation in which code has run goes on without code_interpreter,
+// as that would go on in the container that the conversation names.
+//
+// What OpenAI keeps of an answer, it finds again by the ids in the items of an
+// input: those of reasoning, of searches and of sounds are not refused, as clients
+// send every answer back. They cannot be guessed.
 //
 // That OpenRouter's engines keep to their lists is their word, as is every other
 // provider's. The names beneath one that a container may reach are not documented

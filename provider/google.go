@@ -101,8 +101,13 @@ func (r *request) googleFile(v wire.Value) bool {
 			return keep
 		case "fileuri":
 			return func(v wire.Value) bool {
-				if text, _ := v.Str(); isStore(text) {
-					return r.stored(v)
+				text, _ := v.Str()
+				at, err := url.Parse(strings.TrimSpace(text))
+				if err == nil && isStore(at) {
+					r.stored(v)
+				}
+				if err == nil && isStoreOnly(at) {
+					return true
 				}
 				return r.address(v)
 			}
@@ -112,11 +117,18 @@ func (r *request) googleFile(v wire.Value) bool {
 	return true
 }
 
-// isStore reports whether an address is of a file that Google keeps for whoever has
-// the key, however it is written.
-func isStore(text string) bool {
-	at, err := url.Parse(strings.TrimSpace(text))
-	return err == nil && (strings.HasPrefix(at.Path, "files/") || strings.HasPrefix(strings.ToLower(at.Hostname()), "generativelanguage."))
+// isStore reports whether an address could be of a file that Google keeps for
+// whoever has the key, however it is written.
+func isStore(at *url.URL) bool {
+	return strings.HasPrefix(at.Path, "files/") || strings.HasPrefix(strings.ToLower(at.Hostname()), "generativelanguage.")
+}
+
+// isStoreOnly reports whether it is of nothing else, so that nobody is asked for it.
+func isStoreOnly(at *url.URL) bool {
+	if at.Host == "" {
+		return at.Scheme == "" && strings.HasPrefix(at.Path, "files/")
+	}
+	return strings.EqualFold(at.Host, "generativelanguage.googleapis.com")
 }
 
 func (r *request) functionResponse(v wire.Value) bool {
@@ -177,7 +189,7 @@ func (r *request) googleTool(name string, v wire.Value) bool {
 // functions refuses functions that another gateway may take for tools.
 func (r *request) functions(v wire.Value) {
 	for f := range v.Elems() {
-		if _, why := r.judgeLocal(f, ""); why != "" {
+		if _, why := r.judgeFunction(f, ""); why != "" {
 			r.forbid(clip(textOf(f, "name")) + ": " + why)
 		}
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (r *request) messagesMember(name string) rule {
 	case "tool_choice":
 		return r.choice
 	case "mcp_servers":
-		return r.servers
+		return r.mcpServers
 	case "container":
 		return r.container
 	case "thread":
@@ -201,22 +202,23 @@ func (r *request) addition(v wire.Value) bool {
 // the provider would run what the agent wrote into it, or want the tool again.
 func (r *request) paused(root wire.Value) {
 	messages, _ := root.Get("messages")
-	var last wire.Value
+	waiting := map[string]wire.Value{} // what the provider is to run, by id
 	for m := range messages.Elems() {
-		if textOf(m, "role") == "assistant" {
-			last = m
+		content, _ := m.Get("content")
+		if textOf(m, "role") != "assistant" { // all of those in a row are one turn
+			continue
+		}
+		for block := range content.Elems() {
+			if !r.mayContinue(block) {
+				waiting[textOf(block, "id")] = block
+			}
+			if id := textOf(block, "tool_use_id"); id != "" {
+				delete(waiting, id)
+			}
 		}
 	}
-	content, _ := last.Get("content")
-	over := map[string]bool{}
-	for block := range content.Elems() {
-		over[textOf(block, "tool_use_id")] = true
-	}
-	for block := range content.Elems() {
-		if id := textOf(block, "id"); (id == "" || !over[id]) && !r.mayContinue(block) {
-			r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(textOf(block, "name"))+", which is left out: begin another one")
-			return
-		}
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
+		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(textOf(waiting[id], "name"))+", which is left out: begin another one")
 	}
 }
 

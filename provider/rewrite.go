@@ -62,9 +62,11 @@ type request struct {
 
 	kept, gone []reference // tools that stay, and those that were left out
 	lists      int         // of domains
+	servers    int         // that the request names beside its tools
 	connected  []Connector // MCP servers that stay, under the names that the request gives them
 
-	asked map[string]bool // ids of requests to consent to a foreign tool
+	resumes bool            // the input names a container, in which code would go on running
+	asked   map[string]bool // ids of requests to consent to a foreign tool
 }
 
 // walk reads a whole body: every member has a rule, and what has none is refused.
@@ -149,7 +151,7 @@ func (r *request) elements(v wire.Value, judge rule) bool {
 // judge asks a rule. What does not stay keeps no edits inside.
 func (r *request) judge(judge rule, v wire.Value) bool {
 	mark := len(r.edits)
-	if judge(v) {
+	if r.refused != nil || judge(v) { // what is refused is not read any further
 		return true
 	}
 	r.edits = r.edits[:mark]
@@ -209,7 +211,7 @@ func carries(name string) bool {
 	switch fold(name) {
 	case "tools", "mcpservers", "serverurl", "definition", "connectorid", "tunnelid", "container", "containerid",
 		"environment", "networkpolicy", "alloweddomains", "authorization", "headers", "plugins", "cachedcontent",
-		"previousresponseid", "conversation", "googlesearch", "urlcontext", "codeexecution", "websearchoptions":
+		"previousresponseid", "comparisonresponseid", "conversation", "googlesearch", "urlcontext", "codeexecution", "websearchoptions":
 		return true
 	}
 	return false

@@ -130,9 +130,32 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 	return code, why
 }
 
-// judgeLocal keeps what the agent runs itself. Another gateway may make tools of
-// the provider out of functions with certain names.
+// judgeLocal keeps what the agent runs itself, and says no more than that.
 func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string) {
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); !isListed(name, localMembers(kind)) {
+			r.unknown(name)(member)
+		}
+	}
+	return r.judgeFunction(v, kind)
+}
+
+// localMembers is all that may stand in a tool that the agent runs itself, with
+// spaces between. Gateways know tools of a provider by a member with their name.
+func localMembers(kind string) string {
+	switch kind {
+	case "", "function", "custom":
+		return "type name description input_schema parameters output_schema strict function custom format " +
+			"allowed_callers async cache_control defer_loading eager_input_streaming input_examples"
+	}
+	return "type name description parameters execution strict configs max_characters enable_zoom environment " +
+		"display_height display_width display_height_px display_width_px display_number " +
+		"allowed_callers cache_control defer_loading input_examples"
+}
+
+// judgeFunction leaves out a function that another gateway may take for a tool of
+// the provider.
+func (r *request) judgeFunction(v wire.Value, kind string) (capability.Code, string) {
 	name := textOf(v, "name")
 	if f, ok := v.Get("function"); ok {
 		name = textOf(f, "name")
@@ -174,6 +197,11 @@ func (r *request) reads(verb string) (capability.Code, string) {
 
 // group keeps a named group with the tools in it that stay.
 func (r *request) group(v wire.Value) (capability.Code, string) {
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); !isListed(name, "type name description tools") {
+			r.unknown(name)(member)
+		}
+	}
 	inside, ok := v.Get("tools")
 	if !ok || r.elements(inside, r.tool) {
 		return "", ""
@@ -242,10 +270,19 @@ func textOf(v wire.Value, key string) string {
 // only returns the first member of an object that is not in a list of names.
 func only(v wire.Value, names string) string {
 	for key := range v.Members() {
-		name, _ := key.Str()
-		if !slices.Contains(strings.Fields(names), name) {
+		if name, _ := key.Str(); !isListed(name, names) {
 			return name
 		}
 	}
 	return ""
+}
+
+// isListed reports whether a name is one of those in a list with spaces between.
+func isListed(name, names string) bool {
+	for one := range strings.FieldsSeq(names) {
+		if one == name {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,95 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/provider"
+)
+
+// TestDisguises: what looks like something harmless to one reader and like a tool, a
+// container or somebody else's answer to another one. What is harmless to all of them
+// goes through.
+func TestDisguises(t *testing.T) {
+	const (
+		search = `{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{"url":"https://evil.example"}}`
+		found  = `{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{}}`
+		ran    = `{"type":"code_interpreter_call","id":"ci_1","code":"1","container_id":"cntr_other","outputs":[],"status":"completed"}`
+		auto   = `{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"disabled"}}}`
+	)
+	turns := func(each ...string) string {
+		for i, blocks := range each {
+			each[i] = `{"role":"assistant","content":[` + blocks + `]}`
+		}
+		return `{"messages":[{"role":"user","content":"a"},` + strings.Join(each, ",") + `]}`
+	}
+	file := func(uri string) string { return `{"contents":[{"parts":[{"fileData":{"fileUri":"` + uri + `"}}]}]}` }
+	relayed := func(p *provider.Policy) { p.Relayed = true }
+	for name, test := range map[string]struct {
+		where, body string
+		grants      []string
+		change      func(*provider.Policy)
+		code        capability.Code // "" passes as it is
+	}{
+		"a tool by its member":                   {where: router, body: `{"messages":[],"tools":[{"googleSearch":{}}]}`, code: capability.NotAvailable},
+		"the same at Google":                     {where: "gemini /v1beta/openai/chat/completions", body: `{"messages":[],"tools":[{"google_search":{}}]}`, code: capability.NotAvailable},
+		"the same, beside a function":            {where: chats, change: relayed, body: `{"messages":[],"tools":[{"type":"function","function":{"name":"f"},"url_context":{}}]}`, code: capability.NotAvailable},
+		"the same, in a group":                   {where: responses, body: `{"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}],"googleSearch":{}}]}`, code: capability.NotAvailable},
+		"a type that only some readers see":      {where: messages, body: `{"tools":[{"Type":"web_search_20250305","name":"web_search","input_schema":{}}]}`, code: capability.NotAvailable},
+		"where the agent's own tool would run":   {where: messages, body: `{"tools":[{"type":"bash_20250124","name":"bash","container":"c"}]}`, code: capability.NotAvailable},
+		"a member that the operator vouches for": {where: chats, change: func(p *provider.Policy) { p.Pass = []string{"priority"} }, body: `{"messages":[],"tools":[{"type":"function","function":{"name":"f"},"priority":1}]}`},
+		"all that a function may have":           {where: responses, body: `{"tools":[{"type":"function","name":"f","description":"d","parameters":{"googleSearch":{}},"strict":true,"async":true,"output_schema":{}},{"type":"computer_use_preview","display_height":1,"display_width":1,"environment":"linux"}]}`},
+		"all that a tool of the agent may have":  {where: messages, body: `{"tools":[{"name":"f","description":"d","input_schema":{},"eager_input_streaming":true,"input_examples":[{}],"strict":true,"cache_control":null},{"type":"computer_20251124","name":"computer","display_height_px":1,"display_width_px":1,"display_number":1,"enable_zoom":true},{"type":"browser_toolset_20260801","configs":{}}]}`},
+
+		"another agent's answer, compared": {where: responses, body: `{"prompt_cache_options":{"comparison_response_id":"resp_1"},"input":"a"}`, code: capability.Forbidden},
+		"how long a prompt is kept":        {where: responses, body: `{"prompt_cache_options":{"mode":"explicit","ttl":"30m"},"input":"a"}`},
+
+		"a file at who sounds like Google":        {where: generate, grants: []string{"provider.files"}, body: file("https://generativelanguage.evil.example/?what=is+known"), code: capability.CapabilityAbsent},
+		"a path that sounds like Google":          {where: generate, grants: []string{"provider.files"}, body: file("https:files/x"), code: capability.CapabilityAbsent},
+		"a file at Google":                        {where: generate, grants: []string{"provider.files"}, body: file("https://generativelanguage.googleapis.com/v1beta/files/x")},
+		"a file at Google, by its name":           {where: generate, grants: []string{"provider.files"}, body: file("files/x")},
+		"a file at who sounds like it, all of it": {where: generate, grants: []string{"provider.files", hosts("*.evil.example.com")}, body: file("https://generativelanguage.evil.example.com/x")},
+
+		"what waits, before another turn of the same": {where: messages, body: turns(search, ""), code: capability.ScopeViolation},
+		"what waits, before words":                    {where: messages, body: turns(search, `{"type":"text","text":"a"}`), code: capability.ScopeViolation},
+		"what waits again":                            {where: messages, body: turns(search+","+found, search), code: capability.ScopeViolation},
+		"what was answered before it was asked":       {where: messages, body: turns(found, search), code: capability.ScopeViolation},
+		"what waits, before a turn that is left out": {
+			where: messages, code: capability.ScopeViolation,
+			body: strings.Replace(turns(search, `{"type":"text","text":"a"}`), `]},{"role":"assistant","content":[{"type":"text"`, `]},{"role":"user","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_fetch_20250910","name":"web_fetch"}}}]},{"role":"assistant","content":[{"type":"text"`, 1),
+		},
+		"what was found in the turn behind": {where: messages, body: turns(search, found)},
+		"what was found long ago":           {where: messages, body: turns(search+","+found, `{"type":"text","text":"a"}`)},
+
+		"code that has run, and none to come":          {where: responses, body: `{"input":[` + ran + `]}`},
+		"code to come":                                 {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[` + auto + `],"input":[]}`},
+		"code to come, and a call without a container": {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[` + auto + `],"input":[{"type":"code_interpreter_call","id":"ci_1","code":"1","container_id":null,"outputs":[]}]}`},
+
+		"more servers than there can be": {where: messages, body: `{"mcp_servers":[` + strings.Repeat(`{"url":"https://mcp.hub.example/"},`, 64) + `{}],"messages":[]}`, code: capability.LimitExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := holding(t, test.grants...)
+			if test.change != nil {
+				test.change(&p)
+			}
+			out, _, refused := rewrite(t, test.where, test.body, p)
+			switch {
+			case test.code == "" && (refused != nil || out != test.body):
+				t.Errorf("%v; sent %s", refused, out)
+			case test.code != "" && (refused == nil || refused.Code != test.code):
+				t.Errorf("%v, want %s; sent %s", refused, test.code, out)
+			}
+		})
+	}
+
+	// Code would go on in a container that the input names: whose it is, and what it
+	// may reach, is not known.
+	for _, where := range []string{`{"tools":[` + auto + `],"input":[%]}`, `{"input":[{"type":"additional_tools","role":"developer","tools":[` + auto + `]},%]}`} {
+		asked := strings.Replace(where, "%", ran, 1)
+		out, changes, refused := rewrite(t, responses, asked, holding(t, "provider.code_execution"))
+		if refused != nil || strings.Contains(out, `"auto"`) || len(changes) != 1 || changes[0].Code != capability.ScopeViolation {
+			t.Errorf("%s: %v %v", out, refused, changes)
+		}
+	}
+}
