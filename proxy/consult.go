@@ -248,6 +248,8 @@ func (c *consultation) unanswered(ctx context.Context, err error) {
 // unfit says what about an answer keeps it from being passed on.
 func unfit(resp *http.Response) string {
 	switch encoding := resp.Header.Get("Content-Encoding"); {
+	case resp.StatusCode < http.StatusOK:
+		return "it answers with " + strconv.Itoa(resp.StatusCode) + ", which is no answer"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return "it sends the request elsewhere (" + strconv.Itoa(resp.StatusCode) + ")"
 	case encoding != "" && encoding != "identity":

@@ -180,7 +180,9 @@ func TestConsultAnswers(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(b.Bytes())
 		},
-		"nothing": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"nothing":            func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no status there is": inBytes("HTTP/1.1 042 Odd\r\nContent-Length: 2\r\n\r\n{}"),
+		"another protocol":   inBytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nabc"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := consulting(t, proxy.Options{}, script)
@@ -196,5 +198,17 @@ func TestConsultAnswers(t *testing.T) {
 				t.Errorf("the outcome is %+v", out)
 			}
 		})
+	}
+}
+
+// inBytes answers with bytes that no server would write.
+func inBytes(answer string) func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, answer)
+		_ = conn.Close()
 	}
 }
