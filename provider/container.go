@@ -19,21 +19,16 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 	if name := only(v, "type allowed_callers "+member); name != "" {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
 	}
-	where, ok := v.Get(member)
+	where, _ := v.Get(member)
 	kind, _ := typeOf(where)
 	if kind == "local" && member == "environment" {
 		return "", ""
 	}
-	code, why := r.needs(codeExecution)
-	switch {
-	case why != "":
+	if code, why := r.needs(codeExecution); why != "" {
 		return code, why
-	case !ok || where.Kind() == wire.Null:
-		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
-	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
-		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
-	case kind == "auto" && r.resumes:
-		return capability.ScopeViolation, "it would go on in the container of a code_interpreter_call in the input, and what that may reach is not known here"
+	}
+	if code, why := r.anew(where, kind); why != "" {
+		return code, why
 	}
 	if name := only(where, "type file_ids memory_limit network_policy skills"); name != "" {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a container`
@@ -46,6 +41,19 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 		}
 	}
 	return r.network(where)
+}
+
+// anew returns why a container is none that is made for this request.
+func (r *request) anew(where wire.Value, kind string) (capability.Code, string) {
+	switch {
+	case where.Kind() == wire.Invalid || where.Kind() == wire.Null:
+		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
+	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
+		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
+	case kind == "auto" && r.resumes:
+		return capability.ScopeViolation, "it would go on in the container of a code_interpreter_call in the input, and what that may reach is not known here"
+	}
+	return "", ""
 }
 
 // network writes what a container may reach: the names that the agent holds every
