@@ -22,6 +22,11 @@ type Lineage struct {
 
 	// Approve is what somebody must approve, the ancestors' demands included.
 	Approve []string
+
+	// Declared is what must cover all that a tool declares before it is there for the
+	// agent: the chain from the nearest record on whose dialect demands declarations.
+	// Nil is no such demand.
+	Declared capability.Chain
 }
 
 // family works out the lineages of a roster that is being made.
@@ -89,8 +94,12 @@ func inEffect(s *capability.Set) []capability.Spec {
 // lineage writes down what stands above an agent. A parent that is missing or
 // broken passes on nothing.
 func (f family) lineage(a *Agent, line []*Agent) {
-	l := Lineage{Chain: capability.Chain{{Name: a.ID, Set: a.Set}}}
-	l.add(a, a.ID)
+	var l Lineage
+	l.add(a, a.ID, a.Set)
+	demanding := -1
+	if a.Record.Dialect == capability.Ethos {
+		demanding = 0
+	}
 	for i, up := range line {
 		id := a.Record.Parent
 		if i > 0 {
@@ -101,15 +110,21 @@ func (f family) lineage(a *Agent, line []*Agent) {
 			l.Chain = append(l.Chain, capability.Link{Name: name, Set: nothing()})
 			break
 		}
-		l.Chain = append(l.Chain, capability.Link{Name: name, Set: up.Giveable})
-		l.add(up, name)
+		l.add(up, name, up.Giveable)
+		if demanding < 0 && up.Record.Dialect == capability.Ethos {
+			demanding = i + 1
+		}
+	}
+	if demanding >= 0 {
+		l.Declared = l.Chain[demanding:]
 	}
 	// Whoever appends to what they got must not write into what others got.
-	a.lineage = Lineage{slices.Clip(l.Chain), slices.Clip(l.Ceilings), slices.Clip(l.Approve)}
+	a.lineage = Lineage{slices.Clip(l.Chain), slices.Clip(l.Ceilings), slices.Clip(l.Approve), slices.Clip(l.Declared)}
 }
 
-// add takes over the ceiling and the approvals of one agent of the line.
-func (l *Lineage) add(a *Agent, name string) {
+// add takes over the set, the ceiling and the approvals of one agent of the line.
+func (l *Lineage) add(a *Agent, name string, passes *capability.Set) {
+	l.Chain = append(l.Chain, capability.Link{Name: name, Set: passes})
 	for _, word := range a.Record.Approve {
 		if !slices.Contains(l.Approve, word) {
 			l.Approve = append(l.Approve, word)

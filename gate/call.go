@@ -20,9 +20,9 @@ type Tool struct {
 	Roots   bool // the server may ask in which directory the agent works
 
 	// Declared is what the operator declares that the tool touches: a call must
-	// be inside it. Nil is no declaration. An agent of the Ethos dialect calls
-	// only what is declared, and only as far as its own policy covers all of it,
-	// unless the operator wrote that the tool is unmediated.
+	// be inside it. Nil is no declaration. An agent of the Ethos dialect, and each
+	// one below it, calls only what is declared, and only where that policy covers
+	// all of it, unless the operator wrote that the tool is unmediated.
 	Declared   *Declaration
 	Unmediated bool
 
@@ -129,11 +129,7 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 			return line, &Verdict{Decision: capability.Denial(capability.ScopeViolation, name), Why: why}
 		}
 	}
-	why := ""
-	for one := g; one != nil && why == ""; one = one.Within {
-		why = one.undeclared(agent, line, t)
-	}
-	if why != "" {
+	if why := t.undeclared(line); why != "" {
 		return line, &Verdict{Decision: capability.Denial(capability.NotAvailable, name), Why: why}
 	}
 	if v := t.Mapping.Lacking(line.Chain.Holds); v != "" {
@@ -149,17 +145,16 @@ const (
 	silent = "nothing declares what the tool touches"
 )
 
-// undeclared says why a tool is not there for an agent whose policy is of the
-// dialect that demands declarations, "" if it is.
-func (g *Gate) undeclared(agent string, line agents.Lineage, t *Tool) string {
-	ag, ok := g.Roster.Agent(agent)
+// undeclared says why a tool is not there for an agent when its policy, or one above
+// it, is of the dialect that demands declarations, "" if it is.
+func (t *Tool) undeclared(line agents.Lineage) string {
 	switch {
-	case !ok || ag.Record == nil || ag.Record.Dialect != capability.Ethos || t.Unmediated:
+	case line.Declared == nil || t.Unmediated:
 		return ""
 	case t.Declared == nil:
 		return silent
 	}
-	if d, _ := line.Chain.Covers(t.Declared.says); !d.Allowed() {
+	if d, _ := line.Declared.Covers(t.Declared.says); !d.Allowed() {
 		return exceed
 	}
 	return ""

@@ -55,6 +55,9 @@ func TestCall(t *testing.T) {
 		"named.md":   "---\nclass: agent\ntoolset: [\"files.read\"]\ncapabilities:\n  - fs.read: { in: /w }\n  - tool.invoke: { tools: [\"**\"] }\n---\n",
 		"waiting.md": "---\nclass: agent\napprove: [\"files.read\"]\ncapabilities:\n  - fs.read: { in: /w }\n---\n",
 		"ethos.yaml": "toolset: [\"files.*\"]\nfs_reach: { read: [/w/docs] }\n",
+		"child.md":   "---\nclass: agent\nparent: ethos\ncapabilities:\n  - fs.read: { in: /w/docs/sub }\n  - tool.invoke: { tools: [\"**\"] }\n---\n",
+		"below.md":   "---\nclass: agent\nparent: child\ncapabilities:\n  - tool.invoke: { tools: [\"**\"] }\n---\n",
+		"above.yaml": "toolset: [\"files.*\"]\nfs_reach: { read: [/w/docs] }\nparent: reader\n",
 	})
 	for name, test := range map[string]struct {
 		agent string
@@ -79,6 +82,12 @@ func TestCall(t *testing.T) {
 		"R-ETH-03 nothing is declared":        {"ethos", tool(t, "read"), `{"path":"/w/docs/a"}`, capability.NotAvailable},
 		"R-ETH-04 more is declared than held": {"ethos", tool(t, "read", "fs.read{in=/w}"), `{"path":"/w/docs/a"}`, capability.NotAvailable},
 		"what is declared is held":            {"ethos", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"/w/docs/a"}`, ""},
+		"below it, nothing is declared":       {"child", &gate.Tool{Name: "files.note"}, `{}`, capability.NotAvailable},
+		"below it, unmediated":                {"child", &gate.Tool{Name: "files.note", Unmediated: true}, `{}`, ""},
+		"below it, more than it holds":        {"child", tool(t, "read", "fs.read{in=/w}"), `{"path":"/w/docs/sub/a"}`, capability.NotAvailable},
+		"below it, more than the child holds": {"child", tool(t, "read", "fs.read{in=/w/docs}"), `{"path":"/w/docs/sub/a"}`, ""},
+		"far below it, nothing is declared":   {"below", &gate.Tool{Name: "files.note"}, `{}`, capability.NotAvailable},
+		"under one that demands nothing":      {"above", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"/w/docs/a"}`, ""},
 		"nobody":                              {"nobody", tool(t, "read"), `{"path":"docs/a"}`, capability.Unauthenticated},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,6 +178,7 @@ func both(a, b agents.Lineage) agents.Lineage {
 		Chain:    slices.Concat(a.Chain, b.Chain),
 		Ceilings: slices.Concat(a.Ceilings, b.Ceilings),
 		Approve:  slices.Concat(a.Approve, b.Approve),
+		Declared: slices.Concat(a.Declared, b.Declared),
 	}
 }
 
