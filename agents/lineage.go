@@ -69,13 +69,23 @@ func (f family) inherit(a *Agent, line []*Agent) {
 		heir.own = []capability.Spec{}
 		if parent := line[i]; parent != nil && parent.Err == nil {
 			heir.own = inEffect(parent.Set)
-			if heir.Root.IsZero() {
-				heir.Root = parent.Root
-			}
+			heir.settle(parent.Root)
 		}
 		heir.compileSets(f.opts)
 		// What is to say of the parent's grants is said where they are written.
 		heir.Findings = slices.DeleteFunc(heir.Findings, func(f capability.Finding) bool { return f.Pos.File != heir.File })
+	}
+}
+
+// settle decides which root hangs over grants that were inherited: the parent's, or the
+// agent's own, which a token of the parent's record doesn't step out of.
+func (a *Agent) settle(parents capability.Root) {
+	if a.Root.IsZero() {
+		a.Root = parents
+		return
+	}
+	for i := range a.own {
+		a.own[i].Token = false
 	}
 }
 

@@ -324,6 +324,42 @@ func TestLineage(t *testing.T) {
 	}
 }
 
+// TestInheritedBelowSandbox: what a directive has from its parent stays within its own
+// sandbox:, a token with a root of its own too. Without one it is the parent's, whole.
+func TestInheritedBelowSandbox(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "up.md", record("capabilities: [\"fs.read:/srv/**\", { fs.write: { in: /srv } }]\nsandbox: /srv"))
+	write(t, dir, "in.md", "---\ndialect: rye\nparent: up\nsandbox: /srv/a\n---\n")
+	write(t, dir, "as.md", "---\ndialect: rye\nparent: up\n---\n")
+	write(t, dir, "below.md", "---\ndialect: rye\nparent: in\n---\n")
+	r := mustLoad(t, dir)
+	for _, c := range []struct {
+		agent, need string
+		want        bool
+	}{
+		{"in", "fs.read{path=/srv/a/f}", true},
+		{"in", "fs.read{path=/srv/b/f}", false},
+		{"in", "fs.write{path=/srv/a/f}", true},
+		{"in", "fs.write{path=/srv/b/f}", false},
+		{"below", "fs.read{path=/srv/a/f}", true},
+		{"below", "fs.read{path=/srv/b/f}", false},
+		{"as", "fs.read{path=/srv/b/f}", true},
+		{"as", "fs.write{path=/srv/b/f}", true},
+	} {
+		chain, err := r.Chain(c.agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		need, err := capability.ParseRequirement(c.need, capability.View{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chain.Decide(need).Allowed(); got != c.want {
+			t.Errorf("%s, %s: %v", c.agent, c.need, got)
+		}
+	}
+}
+
 // fleet writes records with a line of parents.
 func fleet(t testing.TB, records, grants int) string {
 	dir := t.TempDir()
