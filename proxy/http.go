@@ -274,7 +274,7 @@ func (v *visit) write(id []byte, r reply) {
 		status = http.StatusOK
 	}
 	if len(r.result) < wholeBody {
-		body := r.append(make([]byte, 0, r.size()), id)
+		body := r.append(v.sheet(r.size()), id)
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 		give(v.w, len(body))
 		v.w.WriteHeader(status)
@@ -292,6 +292,15 @@ func (v *visit) write(id []byte, r reply) {
 			return
 		}
 	}
+}
+
+// sheet is memory for an answer, until its letter is put back.
+func (v *visit) sheet(size int) []byte {
+	if v.letter == nil {
+		return make([]byte, 0, size)
+	}
+	v.letter.out = slices.Grow(v.letter.out[:0], size)
+	return v.letter.out
 }
 
 // give gives an agent time to take an answer. What was given to the one before on

@@ -17,11 +17,12 @@ const (
 )
 
 // letter is the body of a request, the index over it and memory for what a server
-// answers, to be used again.
+// answers and for what is written then, to be used again.
 type letter struct {
 	body   []byte
 	doc    wire.Doc
 	answer []byte
+	out    []byte // shorter than wholeBody
 }
 
 // letters keeps them. The pool is made once and holds no state that is seen.

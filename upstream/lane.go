@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	laneBuffer = 8 << 10 // bytes of each of the two of a lane
+	laneBuffer = 8 << 10 // bytes that a lane reads at once
+	maxFreight = 4 << 20 // bytes of a request; what is larger goes the usual way
 	maxInterim = 4       // responses that only say that another one follows
 )
 
@@ -43,7 +44,7 @@ type lane struct {
 	raw   syscall.RawConn
 	in    inflow
 	r     *bufio.Reader
-	w     *bufio.Writer
+	head  []byte    // of the request, and memory for the next
 	since time.Time // nobody uses it
 }
 
@@ -80,7 +81,7 @@ func newLanes(u *url.URL, dial DialFunc, usual http.RoundTripper) http.RoundTrip
 
 // RoundTrip sends a request and reads the head of its answer.
 func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodPost || req.ContentLength < 0 || req.ContentLength >= largeBody {
+	if req.Method != http.MethodPost || req.ContentLength < 0 || req.ContentLength > maxFreight {
 		return p.usual.RoundTrip(req)
 	}
 	ctx := req.Context()
@@ -106,9 +107,23 @@ func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // exchange writes a request and reads the head of the answer.
 func (l *lane) exchange(req *http.Request) (*http.Response, error) {
-	if err := l.send(req); err != nil {
-		return nil, err
+	var op *net.OpError
+	broken := l.send(req)
+	if broken != nil && !errors.As(broken, &op) {
+		return nil, broken
 	}
+	resp, err := l.receive(req)
+	if err == nil && broken != nil { // it answered before it had read everything
+		resp.Close = true
+	}
+	if err != nil && broken != nil {
+		err = broken
+	}
+	return resp, err
+}
+
+// receive reads the head of the answer.
+func (l *lane) receive(req *http.Request) (*http.Response, error) {
 	l.in.left = maxHeaders
 	for range maxInterim {
 		resp, err := http.ReadResponse(l.r, req)
@@ -126,10 +141,10 @@ func (l *lane) exchange(req *http.Request) (*http.Response, error) {
 	return nil, errors.New("the server announces an answer again and again")
 }
 
-// send writes a request, in one piece if it is short. net/http would look at the
-// headers for what this gateway never sends.
+// send writes a request. net/http would look at the headers for what this gateway
+// never sends.
 func (l *lane) send(req *http.Request) error {
-	head := append(l.w.AvailableBuffer(), "POST "...)
+	head := append(l.head[:0], "POST "...)
 	head = append(head, req.URL.RequestURI()...)
 	head = append(head, " HTTP/1.1\r\nHost: "...)
 	head = append(head, req.Host...)
@@ -142,16 +157,36 @@ func (l *lane) send(req *http.Request) error {
 		}
 	}
 	head = append(head, "\r\nContent-Length: "...)
-	head = append(strconv.AppendInt(head, req.ContentLength, 10), "\r\n\r\n"...)
-	if _, err := l.w.Write(head); err != nil {
+	l.head = append(strconv.AppendInt(head, req.ContentLength, 10), "\r\n\r\n"...)
+	if req.ContentLength == 0 {
+		_, err := l.conn.Write(l.head)
 		return err
 	}
-	if req.ContentLength > 0 {
-		if n, err := io.Copy(l.w, req.Body); err != nil || n != req.ContentLength {
-			return errors.Join(err, fmt.Errorf("%d of %d bytes were sent", n, req.ContentLength))
-		}
+	defer func() { _ = req.Body.Close() }()
+	n, err := io.Copy(headed{l}, req.Body)
+	if err == nil && n != req.ContentLength {
+		err = fmt.Errorf("%d of %d bytes were sent", n, req.ContentLength)
 	}
-	return l.w.Flush()
+	return err
+}
+
+// headed writes a body behind its head, in one piece if it comes in one.
+type headed struct{ *lane }
+
+// Write writes a piece of the body.
+func (h headed) Write(body []byte) (int, error) {
+	head := len(h.head)
+	var n int64
+	var err error
+	if len(body) < laneBuffer {
+		h.head = append(h.head, body...)
+		whole, failed := h.conn.Write(h.head)
+		n, err = int64(whole), failed
+	} else {
+		n, err = (&net.Buffers{h.head, body}).WriteTo(h.conn)
+	}
+	h.head = h.head[:0] // a body that comes in more pieces has one head
+	return max(0, int(n)-head), err
 }
 
 // take returns a connection: one that is idle and that the server has not closed,
@@ -185,7 +220,7 @@ func (p *lanes) open(ctx context.Context) (*lane, error) {
 			l.raw = nil
 		}
 	}
-	l.r, l.w = bufio.NewReaderSize(&l.in, laneBuffer), bufio.NewWriterSize(conn, laneBuffer)
+	l.r = bufio.NewReaderSize(&l.in, laneBuffer)
 	return l, nil
 }
 

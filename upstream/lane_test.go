@@ -183,6 +183,41 @@ func TestLaneUnreached(t *testing.T) {
 	}
 }
 
+// TestLaneAnsweredEarly: a server may refuse what it has not read.
+func TestLaneAnsweredEarly(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1))
+			_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\n\r\nno")
+			_ = conn.Close() // with what it did not read
+		}
+	}()
+	url := "http://" + l.Addr().String()
+	over, end := upstream.Lanes(t, url)
+	defer end()
+	for range 10 {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(strings.Repeat("x", 4<<20)))
+		resp, err := over.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || string(body) != "no" || err != nil || upstream.IdleLanes(over) != 0 {
+			t.Fatal(resp.Status, string(body), err, upstream.IdleLanes(over))
+		}
+	}
+}
+
 // TestLaneHead: a request arrives as it was given, and one that could say more than
 // its headers is not sent.
 func TestLaneHead(t *testing.T) {
@@ -195,9 +230,15 @@ func TestLaneHead(t *testing.T) {
 	defer server.Close()
 	over, end := upstream.Lanes(t, server.URL)
 	defer end()
-	for _, long := range []int{0, 1, 20 << 10} {
+	for _, long := range []int{0, 1, 20 << 10, 3 << 20, -100 << 10} {
+		var in io.Reader = strings.NewReader(strings.Repeat("x", max(long, -long)))
+		if long < 0 { // in pieces
+			long = -long
+			in = struct{ io.Reader }{in}
+		}
 		body := strings.Repeat("x", long)
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/a%2Fb?q=%0d", strings.NewReader(body))
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/a%2Fb?q=%0d", in)
+		req.ContentLength = int64(long)
 		req.Header = http.Header{"User-Agent": {"capgate"}, "X-Two": {"a\tb", "ü"}}
 		resp, err := over.RoundTrip(req)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"sync"
 )
@@ -70,6 +71,15 @@ type unpacking struct {
 // Read copies what comes next.
 func (u *unpacking) Read(dst []byte) (int, error) {
 	return u.use(func(rest []byte) (int, error) { return copy(dst, rest), nil }, len(dst))
+}
+
+// WriteTo writes what is left in one piece.
+func (u *unpacking) WriteTo(w io.Writer) (int64, error) {
+	n, err := u.use(w.Write, math.MaxInt)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return int64(n), err
 }
 
 // use has fn look at as much as most of what is left. Close does not wait for it.
