@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// toolServer is an MCP server that lists the tools of a file, as it is then, until its input ends.
+// toolServer is an MCP server that lists the tools of a file, as it is then, until its input
+// ends. A call says in which directory it runs.
 func toolServer() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -35,7 +36,11 @@ func toolServer() {
 			flat, _ := json.Marshal(list) //nolint:errchkjson // it was JSON just now
 			answer = fmt.Sprintf(`"result":{"tools":%s}`, flat)
 		case "tools/call":
-			answer = `"result":{"content":[{"type":"text","text":"called"}]}`
+			dir, err := os.Getwd()
+			if err != nil {
+				panic(err)
+			}
+			answer = fmt.Sprintf(`"result":{"content":[{"type":"text","text":"called"}],"_meta":{"dir":%q}}`, dir)
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 	}

@@ -50,7 +50,7 @@ func (s *servers) upstreams() ([]*proxy.Upstream, error) {
 func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	p := &proxy.Upstream{
 		Name: u.Name, Prefix: u.Prefix, Pins: pins(u.Pins), MayAsk: u.MayAsk, Shared: u.Shared, Timeout: u.Call,
-		Identity: identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{}, PinsOf: map[string]proxy.Pins{},
+		Identity: s.identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{}, PinsOf: map[string]proxy.Pins{},
 	}
 	var err error
 	if p.Mapping, err = s.mapping(u); err != nil {
@@ -107,8 +107,10 @@ func pins(word string) proxy.Pins {
 	return proxy.Tofu
 }
 
-// identity changes when a server must be started anew to be what is written.
-func identity(u *config.Upstream) string {
+// identity changes when a server must be started anew to be what is written. The
+// directory of a program may be written elsewhere: calls are decided on as if it ran
+// in the one that is written now.
+func (s *servers) identity(u *config.Upstream) string {
 	plain := *u
 	plain.Pos, plain.MappingPos, plain.Declares, plain.Tools, plain.Mapping, plain.Pins = capability.Pos{}, capability.Pos{}, nil, nil, "", ""
 	oauth := config.OAuth{}
@@ -116,6 +118,9 @@ func identity(u *config.Upstream) string {
 		oauth = *u.OAuth
 	}
 	plain.OAuth = nil
+	if u.Command != nil {
+		plain.Cwd = s.cwd(u)
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v", plain, oauth))
 	return hex.EncodeToString(sum[:8])
 }
