@@ -30,7 +30,7 @@ type servers struct {
 	mappings map[string]*mapping.Mapping
 	keeper   *secrets.Keeper
 	log      *slog.Logger
-	slots    chan struct{} // one for each process that may run
+	slots    *slots // for the processes that may run
 }
 
 // upstreams turns those of the configuration into those of a policy. Nothing is
@@ -236,21 +236,21 @@ func (s *servers) openProgram(u *config.Upstream) func(context.Context, proxy.Pe
 		if err != nil {
 			return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be started", Unsent: true, Err: err}
 		}
-		select {
-		case s.slots <- struct{}{}:
-		default:
-			return nil, &upstream.Failed{Upstream: u.Name, Text: fmt.Sprintf("cannot be started: %d processes run already", cap(s.slots)), Unsent: true}
+		slots := s.slots // a reload keeps them
+		if !slots.take(p.Agent) {
+			return nil, &upstream.Failed{Upstream: u.Name, Text: fmt.Sprintf("cannot be started: of %d processes, all run that may for this agent", slots.most), Unsent: true}
 		}
 		ctx, cancel := context.WithTimeout(ctx, u.Start)
 		defer cancel()
 		conn, err := upstream.Start(ctx, upstream.Program{Name: u.Name, Argv: u.Command, Dir: s.cwd(u), Env: env}, s.options(u, p))
 		if err != nil {
-			<-s.slots
+			slots.give(p.Agent)
 			return nil, err
 		}
 		go func() {
 			<-conn.Done()
-			<-s.slots
+			_ = conn.Close() // until it has ended, the process takes its place
+			slots.give(p.Agent)
 		}()
 		return conn, nil
 	}

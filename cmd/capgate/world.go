@@ -99,7 +99,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...), Wide: cfg.Skills.Wide},
 		servers: &servers{
 			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
-			slots: make(chan struct{}, cfg.Limits.UpstreamProcesses),
+			slots: newSlots(cfg.Limits.UpstreamProcesses),
 		},
 	}
 	ups, err := w.servers.upstreams()

@@ -1,0 +1,30 @@
+package main
+
+import "testing"
+
+// TestSlots: one agent alone gets most places, and never those that another one needs
+// for its first servers. Where there are few, there is nothing to share.
+func TestSlots(t *testing.T) {
+	for _, tt := range []struct{ most, greedy, others int }{{64, 48, 16}, {8, 6, 2}, {3, 3, 0}, {1, 1, 0}} {
+		s := newSlots(tt.most)
+		take := func(agent string) (got int) {
+			for got < 2*tt.most && s.take(agent) {
+				got++
+			}
+			return got
+		}
+		if got := take("greedy"); got != tt.greedy {
+			t.Errorf("of %d one agent takes %d, want %d", tt.most, got, tt.greedy)
+		}
+		if got := take("modest"); got != tt.others {
+			t.Errorf("of %d another one gets %d, want %d", tt.most, got, tt.others)
+		}
+		s.give("greedy")
+		if tt.others > 0 && s.take("greedy") {
+			t.Errorf("of %d the first one takes a place that is not its own", tt.most)
+		}
+		if got := take("third"); got != 1 {
+			t.Errorf("of %d one place was given back, and %d were taken", tt.most, got)
+		}
+	}
+}
