@@ -138,7 +138,8 @@ const maxTurns = 4
 // minute: all that a server could be contacted for.
 func counted(method string) bool {
 	switch method {
-	case "tools/call", "prompts/get", "resources/read", "resources/subscribe", "completion/complete":
+	case "tools/call", "prompts/get", "resources/read", "resources/subscribe", "completion/complete",
+		"skills/get", "resources/directory/read":
 		return true
 	}
 	return false
@@ -180,8 +181,9 @@ func (c *call) event(kind string) *guardrail.Event {
 }
 
 // maxNoise is how many events a minute there may be, of each agent and of those who
-// are none, of what was refused before it was decided. Anybody can cause them, and
-// nobody shall fill the disk with them, or hide among them what somebody else does.
+// are none, of what was refused before it was decided, and of sessions. Anybody can
+// cause them, and nobody shall fill the disk with them, or hide among them what
+// somebody else does.
 const maxNoise = 600
 
 // noise is the events of one agent that it can cause at will.
@@ -208,10 +210,10 @@ func (s *Server) loud(agent string) (missed int, fits bool) {
 }
 
 // record writes an event. That it could not be written is logged here; whether
-// that stops anything is for whoever asked to know. Of refusals beyond a limit only
-// the number is recorded, with the next one.
+// that stops anything is for whoever asked to know. Of refusals and sessions beyond a
+// limit only the number is recorded, with the next one.
 func (s *Server) record(e *guardrail.Event) string {
-	if e.Kind == "refusal" || e.Code == string(capability.LimitExceeded) {
+	if e.Kind == "refusal" || e.Method == "initialize" || e.Code == string(capability.LimitExceeded) {
 		missed, fits := s.loud(e.Agent)
 		if !fits {
 			return ""

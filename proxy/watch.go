@@ -476,8 +476,10 @@ func (c *call) hear(l *listener, uri string) bool {
 	if _, again := l.watched[uri]; again || len(l.watched) >= maxWatched || !c.tenant.mayCall(c.server.now()) {
 		return false
 	}
+	c.exposed, c.behind, c.target = uri, "", ""
 	w, v := c.watchable(uri)
 	if w == nil {
+		c.deny(v) // the agent sees that it is not granted, the operator why
 		return false
 	}
 	if _, ok := c.allow(v); !ok {

@@ -1,0 +1,81 @@
+package proxy_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/guardrail"
+	"capgate/proxy"
+)
+
+// TestSessionsDoNotFillTheLog: an agent can begin and end sessions without end, so that
+// only so many of them are events. How many were not is said by the next one.
+func TestSessionsDoNotFillTheLog(t *testing.T) {
+	now := time.Now()
+	w := startWith(t, proxy.Options{Clock: func() time.Time { return now }}, map[string]string{"scout": "---\nclass: agent\n---\n"})
+	c := w.client("scout")
+	begin := func() (all []guardrail.Event) {
+		c.initialize("{}")
+		if status := c.delete(); status != http.StatusNoContent {
+			t.Fatalf("DELETE is answered with %d", status)
+		}
+		for _, e := range w.events.of(guardrail.Notice) {
+			if strings.HasPrefix(e.Text, "a session begins") {
+				all = append(all, e)
+			}
+		}
+		return all
+	}
+	const most = 600 // of an agent in a minute
+	for range most + 1 {
+		if all := begin(); len(all) > most {
+			t.Fatal("each session is an event")
+		}
+	}
+	now = now.Add(time.Minute)
+	all := begin()
+	if len(all) != most+1 || !strings.Contains(all[most].Text, "1 before it were not recorded") {
+		t.Errorf("%d events, the last of which says %q", len(all), all[len(all)-1].Text)
+	}
+}
+
+// TestUnknownSkillsDoNotFillTheLog: asking for skills costs as much of what an agent may
+// call as calls do, since each denial is an event, and a server may be asked.
+func TestUnknownSkillsDoNotFillTheLog(t *testing.T) {
+	const most = 10
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Calls: most}}, map[string]string{"scout": "---\nclass: agent\n---\n"})
+	c := w.client("scout")
+	c.initialize("{}")
+	for range 2 * most {
+		c.request("skills/get", `{"uri":"skill://none/SKILL.md"}`)
+		c.request("resources/directory/read", `{"uri":"skill://none"}`)
+	}
+	denied := 0
+	for _, e := range w.events.of(guardrail.Decision) {
+		if e.Code != "limit_exceeded" {
+			denied++
+		}
+	}
+	if denied == 0 || denied > most+1 {
+		t.Errorf("%d denials are events", denied)
+	}
+}
+
+// TestDeniedSubscriptionIsAnEvent: what an agent asks to be told of and may not read is
+// left out of its stream, and recorded as any other denial.
+func TestDeniedSubscriptionIsAnEvent(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"file:///etc/secret","name":"x"}]`}}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if ack := listenOnce(ctx, t, w.client("scout"), `{"resourceSubscriptions":["file:///etc/secret"]}`); strings.Contains(ack, "secret") {
+		t.Errorf("it is granted: %s", ack)
+	}
+	got := w.events.of(guardrail.Decision)
+	if len(got) != 1 || got[0].Decision != "deny" || len(got[0].Needs) != 1 || got[0].Needs[0].Object != "/etc/secret" {
+		t.Errorf("the events are %+v", got)
+	}
+}
