@@ -118,7 +118,10 @@ func (g *gateway) close() error {
 	return errors.Join(err, g.events.Close())
 }
 
-const tokenLook = 300 * time.Millisecond // between looks at whether tokens were issued or revoked
+const (
+	tokenLook    = 300 * time.Millisecond // between looks at whether tokens were issued or revoked
+	recordsAgain = 5 * time.Second        // before records that could not be read are tried again
+)
 
 // source is where a gateway's configuration comes from: a file that is watched, or
 // what the command line says once and for all.
@@ -161,23 +164,25 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	files := &fileWatch{}
 	cfg := from.current()
 	var records *agents.Registry
+	var retry <-chan time.Time // when records that could not be read are tried again
 	stop := func() {}
 	defer func() { stop() }()
 	for {
+		configured := from.changed() // before what is current, so that no change falls between
 		if now := from.current(); records == nil || now != cfg {
-			cfg = now
-			stop()
-			next, end, err := g.follow(ctx, cfg, from.view)
-			if err != nil && records == nil {
+			next, end, err := g.follow(ctx, now, from.view)
+			switch {
+			case err == nil:
+				stop()
+				cfg, records, stop, retry = now, next, end, nil
+			case records == nil:
 				return err
-			}
-			if stop = end; err != nil {
-				g.log.Error("the records cannot be loaded; those in force stay", "error", err)
-			} else {
-				records = next
+			default:
+				retry = time.After(recordsAgain)
+				g.log.Error("the records cannot be loaded; the configuration and the records in force stay", "error", err)
 			}
 		}
-		configured, recorded := from.changed(), records.Changed()
+		recorded := records.Changed()
 		files.look(cfg)
 		g.refresh(cfg, records, from)
 		for again := false; !again; {
@@ -187,6 +192,8 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 			case <-configured:
 				again = true
 			case <-recorded:
+				again = true
+			case <-retry:
 				again = true
 			case now := <-look.C:
 				g.server.Recheck()

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/agents"
+	"capgate/capability"
+	"capgate/capability/hostfs"
+	"capgate/config"
+	"capgate/guardrail"
+)
+
+// notices passes on what a gateway notes of its policies.
+type notices chan string
+
+func (n notices) Record(e *guardrail.Event) (string, error) {
+	if strings.HasPrefix(e.Text, "the policy ") {
+		n <- e.Text
+	}
+	return "", nil
+}
+
+func (notices) Close() error { return nil }
+
+// said passes on what is logged.
+type said chan string
+
+func (s said) Write(p []byte) (int, error) {
+	s <- string(p)
+	return len(p), nil
+}
+
+// TestWatchGoesOn: when the records of a new configuration cannot be read, such as in
+// the moment in which their folder is exchanged, those in force are still watched, and
+// what is taken away in them is.
+func TestWatchGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.create]\n---\n")
+	write("capgate.yml", "agents: ./agents\n")
+	view := capability.View{Cwd: dir, FS: hostfs.FS{}}
+	looked := make(said, 100)
+	log := slog.New(slog.NewTextHandler(looked, &slog.HandlerOptions{Level: slog.LevelError}))
+	live, err := config.Open(filepath.Join(dir, "capgate.yml"), view, nil, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, first := source{live: live, view: view}, live.Current()
+	written := func() *world {
+		t.Helper()
+		roster, err := agents.Load(agents.Options{Config: first.Sandbox, View: view}, first.Agents...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := from.world(first, roster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	noted := make(notices, 100)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	g, err := newGateway(ctx, written(), log, noted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.watch(ctx, from) }()
+	reached := func(what string) {
+		t.Helper()
+		want := "the policy " + written().policy.Hash + " is in force"
+		for got := ""; got != want; {
+			select {
+			case got = <-noted:
+			case <-ctx.Done():
+				t.Fatalf("%s: %q, want %q", what, got, want)
+			}
+		}
+	}
+	reached("at first")
+	write("capgate.yml", "agents: ./gone\n")
+	if err := live.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-looked:
+	case <-ctx.Done():
+		t.Fatal("the configuration is not looked at")
+	}
+	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read]\n---\n")
+	reached("after a configuration whose records are not there")
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := g.close(); err != nil {
+		t.Error(err)
+	}
+}
