@@ -48,6 +48,8 @@ type Doc struct {
 
 	// What parsing needs, kept for the next document.
 	limits Limits
+	loose  bool    // so that the below are no errors
+	faults []int32 // where escaped NULs stand, and keys that another one differs from in case only
 	pos    int
 	open   int32 // innermost open container, or none
 	depth  int
@@ -80,7 +82,12 @@ func Parse(data []byte) (*Doc, error) {
 // data, which must not change as long as d or a Value of it is used. After an
 // error, always a [*SyntaxError], d has no root.
 func (d *Doc) Parse(data []byte, limits Limits) error {
+	return d.read(data, limits, false)
+}
+
+func (d *Doc) read(data []byte, limits Limits, loose bool) error {
 	d.forget()
+	d.loose = loose
 	d.limits = limits.orDefault()
 	d.data, d.pos, d.open, d.depth = data, 0, none, 0
 	if err := d.document(); err != nil {
@@ -94,13 +101,16 @@ func (d *Doc) Parse(data []byte, limits Limits) error {
 // grown large. It is for a Doc that goes back to a pool.
 func (d *Doc) Reset() {
 	d.forget()
+	if cap(d.faults) > keepNodes {
+		d.faults = nil
+	}
 	if cap(d.nodes) > keepNodes || cap(d.slots) > keepNodes || cap(d.folded) > keepNodes {
 		d.nodes, d.slots, d.folded = nil, nil, nil
 	}
 }
 
 func (d *Doc) forget() {
-	d.data, d.nodes = nil, d.nodes[:0]
+	d.data, d.nodes, d.faults = nil, d.nodes[:0], d.faults[:0]
 	d.parse++
 }
 
@@ -158,7 +168,7 @@ func (d *Doc) scalar(c byte) (err error) {
 	end, special := 0, 0
 	switch c {
 	case '"':
-		end, special, err = scanString(d.data, d.pos)
+		end, special, err = d.text()
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		end, err = scanNumber(d.data, d.pos, d.limits.Number)
 	case 't':
@@ -206,7 +216,7 @@ func (d *Doc) key() error {
 	if d.peek() != '"' {
 		return unexpected(d.data, d.pos, "a key")
 	}
-	end, special, err := scanString(d.data, d.pos)
+	end, special, err := d.text()
 	if err != nil {
 		return err
 	}

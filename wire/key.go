@@ -7,29 +7,46 @@ import (
 )
 
 // distinct refuses an object of size members if two of its keys are one key to
-// some reader. The keys go into a hash table, folded, so that its time is linear;
+// some reader; read loosely, if they are one key to every reader. The keys go into a hash table, folded, so that its time is linear;
 // the seed is random, so that nobody can choose keys that collide.
 func (d *Doc) distinct(object, size int32) error {
 	if size < 2 || d.apart(object, size) {
 		return nil
 	}
+	key, other := d.twins(object, size, appendFolded)
+	switch {
+	case key == 0:
+		return nil
+	case !d.loose:
+		return d.duplicate(key, other)
+	}
+	d.faults = append(d.faults, d.nodes[key].start)
+	if key, other = d.twins(object, size, appendDecoded); key != 0 {
+		return d.duplicate(key, other)
+	}
+	return nil
+}
+
+// twins returns a key of an object of size members, and one before it that reads
+// the same; both are 0 if there is none.
+func (d *Doc) twins(object, size int32, read func(dst, body []byte) []byte) (key, other int32) {
 	slots := d.emptySlots(2 * int(size))
-	key := object + 1
+	key = object + 1
 	for range size {
-		d.folded = appendFolded(d.folded[:0], d.body(key))
+		d.folded = read(d.folded[:0], d.body(key))
 		hash := maphash.Bytes(d.seed, d.folded)
 		at := int(hash) & (len(slots) - 1)
 		for slots[at] != 0 {
 			other := int32(uint32(slots[at]))
-			if slots[at]>>32 == hash>>32 && d.sameFolded(other) {
-				return d.duplicate(key, other)
+			if slots[at]>>32 == hash>>32 && bytes.Equal(read(nil, d.body(other)), d.folded) {
+				return key, other
 			}
 			at = (at + 1) & (len(slots) - 1)
 		}
 		slots[at] = hash>>32<<32 | uint64(key) // never 0: the root is no key
 		key = d.nodes[key+1].next
 	}
-	return nil
+	return 0, 0
 }
 
 // apart reports whether it can be seen without folding that the keys of a small
@@ -67,11 +84,6 @@ func (d *Doc) emptySlots(n int) []uint64 {
 	slots := d.slots[:n]
 	clear(slots)
 	return slots
-}
-
-// sameFolded reports whether key folds to d.folded.
-func (d *Doc) sameFolded(key int32) bool {
-	return bytes.Equal(appendFolded(nil, d.body(key)), d.folded)
 }
 
 func (d *Doc) duplicate(key, other int32) error {

@@ -327,5 +327,6 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(object(40, "key")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		check(t, new(wire.Doc), data)
+		checkLoose(t, data)
 	})
 }

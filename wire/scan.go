@@ -46,13 +46,14 @@ func skipPlain(data []byte, pos int) int {
 
 // scanString checks the string whose opening quote is at pos. It returns where
 // it ends and whether there is anything special in it, 1 for escapes and text
-// beyond ASCII; 0 means that it says what its bytes say.
-func scanString(data []byte, pos int) (end, special int, err error) {
+// beyond ASCII; 0 means that it says what its bytes say. An escaped NUL is an error
+// unless nul is.
+func scanString(data []byte, pos int, nul bool) (end, special int, err error) {
 	i := skipPlain(data, pos+1)
 	if i < len(data) && data[i] == '"' {
 		return i + 1, 0, nil
 	}
-	end, err = scanText(data, i)
+	end, err = scanText(data, i, nul)
 	return end, 1, err
 }
 
@@ -61,7 +62,7 @@ func scanString(data []byte, pos int) (end, special int, err error) {
 const stride = 1024
 
 // scanText checks the rest of a string from pos on and returns where it ends.
-func scanText(data []byte, pos int) (end int, err error) {
+func scanText(data []byte, pos int, nul bool) (end int, err error) {
 	for at := ready; ; {
 		reach := min(pos+stride, len(data))
 		pos, at = inText.read(data[:reach], pos, at)
@@ -75,7 +76,7 @@ func scanText(data []byte, pos int) (end int, err error) {
 		case at == ready && data[pos] == '"':
 			return pos + 1, nil
 		case at == escaped && data[pos] == 'u':
-			n, err := scanHex(data, pos-1)
+			n, err := scanHex(data, pos-1, nul)
 			if err != nil {
 				return 0, err
 			}
@@ -103,12 +104,12 @@ func misread(data []byte, pos int, at state) error {
 }
 
 // scanHex checks the \u escape at pos and returns its length.
-func scanHex(data []byte, pos int) (int, error) {
+func scanHex(data []byte, pos int, nul bool) (int, error) {
 	r, n := unescapeHex(data[pos:])
 	switch {
 	case n == 0:
 		return 0, syntaxError(pos, "invalid escape in a string")
-	case r == 0:
+	case r == 0 && !nul:
 		return 0, syntaxError(pos, "escaped NUL in a string")
 	case utf16.IsSurrogate(r):
 		return 0, syntaxError(pos, "half of a surrogate pair in a string")

@@ -90,6 +90,9 @@ func decode(body []byte) string {
 	}
 }
 
+// appendDecoded appends what the body of an accepted string says.
+func appendDecoded(dst, body []byte) []byte { return append(dst, decode(body)...) }
+
 // says reports whether the body of an accepted string decodes to s.
 func says(body []byte, s string) bool {
 	for {
