@@ -18,9 +18,11 @@ func (r *request) chat(root wire.Value) {
 
 func (r *request) chatMember(name string) rule {
 	switch name {
+	case "metadata", "prediction", "response_format":
+		return r.opaque
 	case "audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "max_completion_tokens",
-		"max_tokens", "metadata", "modalities", "n", "prediction", "presence_penalty", "prompt_cache_key",
-		"prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier",
+		"max_tokens", "modalities", "n", "presence_penalty", "prompt_cache_key",
+		"prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed", "service_tier",
 		"stop", "store", "stream", "stream_options", "temperature", "top_logprobs", "top_p", "user", "verbosity":
 		return keep
 	case "moderation", "prompt_cache_options":
@@ -74,8 +76,9 @@ func (r *request) extra(name string) rule {
 func (r *request) chatMessage(v wire.Value) bool {
 	r.members(v, func(name string) rule {
 		switch name {
-		case "role", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call",
-			"reasoning", "reasoning_content", "reasoning_details", "prefix", "cache_control":
+		case "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content", "reasoning_details":
+			return r.opaque
+		case "role", "name", "tool_call_id", "audio", "prefix", "cache_control":
 			return keep
 		case "content":
 			return func(wire.Value) bool {

@@ -94,6 +94,7 @@ func (r *request) foreignItem(kind string, v wire.Value) bool {
 	case "mcp_list_tools":
 		tools, _ := v.Get("tools")
 		for t := range tools.Elems() {
+			r.opaqueIn(t, ofFunction)
 			if !r.offers(server, textOf(t, "name")) {
 				return false
 			}

@@ -93,3 +93,19 @@ func TestDisguises(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfFunctions: a function has as many names as there are members for one, and
+// another gateway may read any of them.
+func TestNamesOfFunctions(t *testing.T) {
+	p := holding(t)
+	p.Relayed = true
+	for _, tool := range []string{
+		`{"type":"function","name":"google_search","function":{"name":"f"}}`,
+		`{"type":"function","function":{"name":"google_search"},"custom":{"name":"f"}}`,
+		`{"type":"custom","custom":{"name":"url_context"}}`,
+	} {
+		if out, _, refused := rewrite(t, chats, `{"messages":[],"tools":[`+tool+`]}`, p); refused != nil || out != `{"messages":[]}` {
+			t.Errorf("%s: %s (%v)", tool, out, refused)
+		}
+	}
+}

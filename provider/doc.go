@@ -33,8 +33,11 @@
 // caches, batches) is refused, as that cannot be judged. So is content of types that
 // are newer than this package.
 //
-// A body is read as strictly as an MCP message: an escaped NUL, or two names in one
-// object that differ only in case, refuse the whole request, wherever they stand.
+// A body is read as strictly as an MCP message, but for what no decision depends on:
+// texts, inputs and results of tools, schemas and metadata may hold an escaped NUL, and
+// names that differ only in case. The tables of these places are a list: anywhere else,
+// as in the name or the type of a tool, either refuses the whole request. The same name
+// twice in one object is refused wherever it stands.
 //
 // The id of a container of Anthropic goes up for whoever holds provider.code_execution.
 // Whose container it is cannot be told, so that agents who share a key share them.

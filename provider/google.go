@@ -16,8 +16,10 @@ func (r *request) google(root wire.Value) {
 
 func (r *request) googleMember(name string) rule {
 	switch fold(name) {
-	case "safetysettings", "generationconfig", "labels", "store", "servicetier":
+	case "safetysettings", "store", "servicetier":
 		return keep
+	case "generationconfig", "labels":
+		return r.opaque
 	case "model":
 		return r.modelMember
 	case "contents":
@@ -76,8 +78,9 @@ func (r *request) content(v wire.Value) bool {
 func (r *request) googlePart(v wire.Value) bool {
 	r.members(v, func(name string) rule {
 		switch fold(name) {
-		case "text", "thought", "thoughtsignature", "inlinedata", "functioncall", "executablecode", "codeexecutionresult",
-			"toolcall", "toolresponse", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
+		case "text", "functioncall", "executablecode", "codeexecutionresult", "toolcall", "toolresponse":
+			return r.opaque
+		case "thought", "thoughtsignature", "inlinedata", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
 			"audiotranscription":
 			return keep
 		case "mediaprocessing":
@@ -134,8 +137,10 @@ func isStoreOnly(at *url.URL) bool {
 func (r *request) functionResponse(v wire.Value) bool {
 	r.members(v, func(name string) rule {
 		switch fold(name) {
-		case "id", "name", "response", "scheduling", "willcontinue":
+		case "id", "name", "scheduling", "willcontinue":
 			return keep
+		case "response":
+			return r.opaque
 		case "parts":
 			return func(v wire.Value) bool {
 				r.elements(v, r.googlePart)
@@ -189,6 +194,7 @@ func (r *request) googleTool(name string, v wire.Value) bool {
 // functions refuses functions that another gateway may take for tools.
 func (r *request) functions(v wire.Value) {
 	for f := range v.Elems() {
+		r.opaqueIn(f, ofFunction)
 		if _, why := r.judgeFunction(f, ""); why != "" {
 			r.forbid(clip(textOf(f, "name")) + ": " + why)
 		}

@@ -35,8 +35,10 @@ func (r *request) messages(root wire.Value) {
 
 func (r *request) messagesMember(name string) rule {
 	switch name {
-	case "max_tokens", "metadata", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
-		"inference_geo", "speed", "cache_control", "output_config", "output_format", "thinking":
+	case "metadata", "output_config", "output_format":
+		return r.opaque
+	case "max_tokens", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
+		"inference_geo", "speed", "cache_control", "thinking":
 		return keep
 	case "context_management", "compaction", "diagnostics":
 		return r.sniffed
@@ -109,7 +111,7 @@ func (r *request) message(v wire.Value) bool {
 // blocks judges content: text, or a list of blocks.
 func (r *request) blocks(v wire.Value) bool {
 	if v.Kind() == wire.String || v.Kind() == wire.Null {
-		return true
+		return r.opaque(v)
 	}
 	return r.elements(v, r.block)
 }
@@ -121,6 +123,7 @@ func (r *request) block(v wire.Value) bool {
 		r.refuse("content should be objects with a type that is text")
 		return true
 	}
+	r.opaqueIn(v, ofBlock(kind))
 	inside := func(name string) wire.Value {
 		member, _ := v.Get(name)
 		return member
@@ -161,7 +164,10 @@ func (r *request) block(v wire.Value) bool {
 func (r *request) origin(v wire.Value) bool {
 	kind, _ := typeOf(v)
 	switch kind {
-	case "base64", "text":
+	case "base64":
+		return true
+	case "text":
+		r.opaqueIn(v, "data")
 		return true
 	case "content":
 		content, _ := v.Get("content")

@@ -23,9 +23,11 @@ func (r *request) responsesMember(name string) rule {
 	switch name {
 	case "instructions":
 		return r.text
-	case "include", "max_output_tokens", "max_tool_calls", "metadata",
+	case "metadata", "client_metadata", "text":
+		return r.opaque
+	case "include", "max_output_tokens", "max_tool_calls",
 		"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream",
-		"stream_options", "temperature", "text", "top_logprobs", "top_p", "truncation", "user", "client_metadata":
+		"stream_options", "temperature", "top_logprobs", "top_p", "truncation", "user":
 		return keep
 	case "access_programs", "context_management", "image", "moderation", "prompt_cache_options", "reasoning":
 		return r.sniffed
@@ -53,7 +55,7 @@ func (r *request) parallel(wire.Value) bool { return len(r.gone) == 0 || len(r.k
 // input judges what a response is made from: text, or a list of items.
 func (r *request) input(v wire.Value) bool {
 	if v.Kind() == wire.String || v.Kind() == wire.Null {
-		return true
+		return r.opaque(v)
 	}
 	r.elements(v, r.item)
 	return true
@@ -66,6 +68,7 @@ func (r *request) item(v wire.Value) bool {
 		r.refuse("an item of the input should be an object with a type that is text")
 		return true
 	}
+	r.opaqueIn(v, ofItem(kind))
 	switch kind {
 	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
 		"local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
@@ -135,6 +138,7 @@ func (r *request) made(kind string, v wire.Value) {
 	switch {
 	case kind == "code_interpreter_call":
 		for output := range outputs.Elems() {
+			r.opaqueIn(output, "logs")
 			if picture, ok := output.Get("url"); ok {
 				r.address(picture)
 			}
@@ -156,6 +160,8 @@ func (r *request) partsOf(v wire.Value, member string) {
 		r.elements(content, r.part)
 	case wire.Object:
 		r.part(content)
+	default:
+		r.words(content)
 	}
 }
 
@@ -168,6 +174,7 @@ func (r *request) part(v wire.Value) bool {
 	}
 	switch kind {
 	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "output_audio", "thinking", "reference":
+		r.opaqueIn(v, ofPart)
 		return true
 	case "input_image", "input_file", "input_audio", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
 		r.media(v)

@@ -29,11 +29,14 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 		return body, nil, nil
 	}
 	var doc wire.Doc
-	if err := doc.Parse(body, wire.Limits{Bytes: maxBody, Depth: maxDepth}); err != nil {
-		return nil, nil, &Refused{http.StatusBadRequest, capability.MalformedRequest, "the body cannot be read strictly: " + err.Error()}
+	if err := doc.ParseLoosely(body, wire.Limits{Bytes: maxBody, Depth: maxDepth}); err != nil {
+		return nil, nil, unreadable(err)
 	}
-	r := &request{kit: v.kit, form: e.form, policy: p, web: domainsOf(p.hosts(get), p.Strict)}
+	r := &request{kit: v.kit, form: e.form, policy: p, web: domainsOf(p.hosts(get), p.Strict), unsound: !doc.Sound()}
 	r.walk(doc.Root(), e.Path)
+	if fault := r.misread(&doc); fault != nil {
+		return nil, nil, unreadable(fault)
+	}
 	switch {
 	case r.refused != nil:
 		return nil, nil, r.refused
@@ -41,10 +44,15 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 		return body, r.changes, nil
 	}
 	out, ok := apply(body, r.edits)
-	if !ok || doc.Parse(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
+	if !ok || doc.ParseLoosely(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
 		return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "the request cannot be rewritten"}
 	}
 	return out, r.changes, nil
+}
+
+// unreadable refuses a body that two readers could take for different ones.
+func unreadable(err error) *Refused {
+	return &Refused{http.StatusBadRequest, capability.MalformedRequest, "the body cannot be read strictly: " + err.Error()}
 }
 
 const get = capability.Verb("net.get")
@@ -59,6 +67,9 @@ type request struct {
 	edits   []edit
 	changes []Change
 	refused *Refused // the first reason that nothing goes up
+
+	unsound bool   // the body has faults, that only opaque places may have
+	dark    []span // these places
 
 	kept, gone []reference // tools that stay, and those that were left out
 	lists      int         // of domains
@@ -151,7 +162,7 @@ func (r *request) elements(v wire.Value, judge rule) bool {
 // judge asks a rule. What does not stay keeps no edits inside.
 func (r *request) judge(judge rule, v wire.Value) bool {
 	mark := len(r.edits)
-	if r.refused != nil || judge(v) { // what is refused is not read any further
+	if r.refused != nil && !r.unsound || judge(v) { // what is refused is not read any further
 		return true
 	}
 	r.edits = r.edits[:mark]
@@ -247,7 +258,7 @@ func (r *request) text(v wire.Value) bool {
 	if v.Kind() != wire.String && v.Kind() != wire.Null {
 		r.refuse("a value should be text: " + clip(string(v.Raw())))
 	}
-	return true
+	return r.opaque(v)
 }
 
 // refusedUnlessNull is the rule of members that hold what a request cannot be
@@ -274,10 +285,18 @@ func (r *request) refusedIfTrue(why string) rule {
 // embedMember is the table of requests for embeddings.
 func (r *request) embedMember(name string) rule {
 	switch name {
-	case "model", "dimensions", "encoding_format", "user", "output_dimension", "output_dtype", "metadata":
+	case "model", "dimensions", "encoding_format", "user", "output_dimension", "output_dtype":
 		return keep
+	case "metadata":
+		return r.opaque
 	case "input":
-		return r.sniffed
+		return func(v wire.Value) bool {
+			r.words(v)
+			for element := range v.Elems() {
+				r.words(element)
+			}
+			return r.sniffed(v)
+		}
 	}
 	return nil
 }

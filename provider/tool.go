@@ -137,6 +137,7 @@ func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string
 			r.unknown(name)(member)
 		}
 	}
+	r.opaqueIn(v, ofFunction)
 	return r.judgeFunction(v, kind)
 }
 
@@ -154,13 +155,16 @@ func localMembers(kind string) string {
 }
 
 // judgeFunction leaves out a function that another gateway may take for a tool of
-// the provider.
+// the provider, by any of its names.
 func (r *request) judgeFunction(v wire.Value, kind string) (capability.Code, string) {
-	name := textOf(v, "name")
-	if f, ok := v.Get("function"); ok {
-		name = textOf(f, "name")
+	names := []string{textOf(v, "name")}
+	for _, member := range []string{"function", "custom"} {
+		if f, ok := v.Get(member); ok {
+			r.opaqueIn(f, ofFunction)
+			names = append(names, textOf(f, "name"))
+		}
 	}
-	if r.policy.Relayed && (kind == "" || kind == "function" || kind == "custom") && reserved(name) {
+	if r.policy.Relayed && (kind == "" || kind == "function" || kind == "custom") && slices.ContainsFunc(names, reserved) {
 		return capability.NotAvailable, "another gateway may take a function of this name for a tool of the provider"
 	}
 	return "", ""
@@ -202,6 +206,7 @@ func (r *request) group(v wire.Value) (capability.Code, string) {
 			r.unknown(name)(member)
 		}
 	}
+	r.opaqueIn(v, "description")
 	inside, ok := v.Get("tools")
 	if !ok || r.elements(inside, r.tool) {
 		return "", ""

@@ -158,7 +158,7 @@ func (w *Watch) read() {
 	if bytes.Equal(bytes.TrimSpace(w.data), []byte("[DONE]")) {
 		return
 	}
-	if w.doc.Parse(w.data, wire.Limits{}) != nil {
+	if w.doc.ParseLoosely(w.data, wire.Limits{}) != nil { // a page that was read may say anything
 		w.unread++
 		return
 	}
