@@ -18,8 +18,10 @@ func injected(h *head, text []byte) []Need {
 		needs = append(needs, Need{Token: "hooks", Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
 	found := injection(string(text))
-	if found == "" {
-		found = injection(emptied(string(text)))
+	for _, fill := range []string{"", " "} {
+		if found == "" {
+			found = injection(filled(string(text), fill))
+		}
 	}
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
@@ -57,17 +59,17 @@ func injection(text string) string {
 	return ""
 }
 
-// emptied is a text without what a client fills in when it runs the skill, such as
-// $ARGUMENTS, $1, $ARGUMENTS[0] and ${NAME}: each may stand for nothing, and a command
-// be what is left.
-func emptied(text string) string {
+// filled is a text with something in place of what a client fills in when it runs the
+// skill, such as $ARGUMENTS, $1, $ARGUMENTS[0] and ${NAME}: each may stand for nothing or
+// for a blank, and a command be what is left.
+func filled(text, fill string) string {
 	if !strings.Contains(text, "!") {
 		return ""
 	}
 	var b strings.Builder
 	for i, part := range strings.Split(text, "$") {
 		if i > 0 {
-			part = behindName(part)
+			part = fill + behindName(part)
 		}
 		b.WriteString(part)
 	}

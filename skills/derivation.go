@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"capgate/capability"
 )
@@ -73,11 +74,16 @@ func isKnown(token string) bool {
 }
 
 // isLoose reports whether a token that is no known tool may be one for others: they
-// split the entries of a list, and a star is all there is.
+// split it elsewhere, heed no case, and a star is all there is.
 func isLoose(token string) bool {
 	t, _ := parseTool(token)
-	tokens := Tokens(token)
-	return strings.Contains(t.name, "*") || len(tokens) > 1 && slices.ContainsFunc(tokens, isKnown)
+	words := strings.FieldsFunc(t.name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/.:", r)
+	})
+	isOne := func(word string) bool {
+		return len(words) > 1 && isKnown(word) || slices.ContainsFunc(knownTools(), func(known string) bool { return strings.EqualFold(word, known) })
+	}
+	return strings.Contains(t.name, "*") || slices.ContainsFunc(words, isOne)
 }
 
 // knownTools returns the names that a mistyped token may have meant.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -20,9 +21,10 @@ const (
 type head struct {
 	name, description string
 	declared          bool
-	tools             []string         // the tokens of allowed-tools:
-	hooks             bool             // it names commands that run by themselves
-	keys              map[string][]int // in which lines each key stands, but for its spelling
+	tools             []string // the tokens of allowed-tools:
+	hooks             bool     // it names commands that run by themselves
+	lines             []int    // in which its keys stand
+	margin            int      // how many blanks stand before them
 	json              []byte
 }
 
@@ -75,27 +77,35 @@ func (h *head) agrees(raw string, ok bool) bool {
 	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared
 }
 
-// misses reports whether a reader that goes line by line, which is what some do with
-// what is no YAML to them, finds a key at the margin where there is none, or a tool in
-// a comment.
+// misses reports whether a reader that goes line by line, which is what clients do with
+// what is no YAML to them, finds a key where there is none, or a tool in a comment: at
+// the margin, in the midst of a value, or behind a # that not everybody takes for the
+// beginning of a comment.
 func (h *head) misses(raw string) bool {
 	for i, line := range strings.SplitAfter(raw, "\n") {
-		key, value, _ := strings.Cut(line, ":")
-		if strings.TrimLeft(key, blanks) != key {
+		text := strings.TrimLeft(line, blanks)
+		if len(line)-len(text) > h.margin {
 			continue
 		}
-		folded := foldKey(strings.Trim(key, blanks+`"'`))
-		if (folded == toolsKey || folded == hooksKey) && !slices.Contains(h.keys[folded], i+1) {
-			return true
-		}
-		if folded != toolsKey {
+		if !slices.Contains(h.lines, i+1) {
+			if mayBeKey(text) {
+				return true
+			}
 			continue
 		}
-		if _, comment, ok := strings.Cut(strings.ReplaceAll(value, "\t", " "), " #"); ok && h.lacks(Tokens(comment)) {
+		key, value, _ := strings.Cut(text, ":")
+		if _, comment, ok := strings.Cut(value, "#"); ok && foldKey(key) == toolsKey && h.lacks(Tokens(comment)) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayBeKey reports whether a line at the margin may begin with a key. A comment does not,
+// nor does an entry of a list, nor the value of a key that stands above it.
+func mayBeKey(line string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return strings.Contains(line, ":") && !strings.HasPrefix(word, "#") && word != "-" && word != ":" || word == "?"
 }
 
 // lacks reports whether one of some tokens is a tool that the skill does not name.
@@ -180,9 +190,9 @@ func parseHead(raw string) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &head{keys: map[string][]int{}}
+	h := &head{margin: root.Column - 1}
 	for key, value := range pairs(root) {
-		h.keys[foldKey(key.Value)] = append(h.keys[foldKey(key.Value)], key.Line)
+		h.lines = append(h.lines, key.Line)
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err
 		}
@@ -257,30 +267,33 @@ const (
 	hooksKey = "hooks"
 )
 
-// foldKey is a key but for its spelling.
-func foldKey(key string) string { return strings.ToLower(strings.Map(withoutJoints, key)) }
-
-// withoutJoints drops what may stand between the words of a key.
-func withoutJoints(r rune) rune {
-	if strings.ContainsRune("-_ ", r) {
+// foldKey is a key but for its spelling: what may stand between its words, and what
+// does not show, is left out.
+func foldKey(key string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
 		return -1
-	}
-	return r
+	}, key))
 }
 
 // takeTools reads allowed-tools: in the forms that real files have: one text with
 // spaces or commas between the tokens, or a list of tokens.
 func (h *head) takeTools(value *yaml.Node) error {
+	var texts []string
 	switch {
 	case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null":
 		return nil
 	case isText(value):
+		texts = []string{value.Value}
 		h.tools = append(h.tools, Tokens(value.Value)...)
 	case value.Kind == yaml.SequenceNode:
 		for _, item := range value.Content {
 			if !isText(item) {
 				return fmt.Errorf("an entry of allowed-tools is %s, not text", nounOf(item))
 			}
+			texts = append(texts, item.Value)
 			if token := strings.TrimSpace(item.Value); token != "" {
 				h.tools = append(h.tools, token)
 			}
@@ -289,7 +302,10 @@ func (h *head) takeTools(value *yaml.Node) error {
 		return fmt.Errorf("allowed-tools is %s, not text or a list", nounOf(value))
 	}
 	h.declared = true
-	if len(h.tools) > maxTools {
+	switch {
+	case slices.ContainsFunc(texts, divides):
+		return errors.New("readers do not agree on where a token of allowed-tools ends")
+	case len(h.tools) > maxTools:
 		return fmt.Errorf("allowed-tools has more than %d entries", maxTools)
 	}
 	return nil

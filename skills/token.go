@@ -29,6 +29,27 @@ func tokenEnd(text string) int {
 	return len(text)
 }
 
+// divides reports whether readers split a text at different places: some count
+// parentheses and heed quotes, some count only, and some end at the first parenthesis
+// that closes.
+func divides(text string) bool {
+	var n nesting
+	depth, open := 0, false
+	for i := range len(text) {
+		if inside := n.depth > 0; strings.IndexByte(separators, text[i]) >= 0 && (inside != (depth > 0) || inside != open) {
+			return true
+		}
+		n.step(text, i)
+		switch text[i] {
+		case '(':
+			depth, open = depth+1, true
+		case ')':
+			depth, open = max(depth-1, 0), false
+		}
+	}
+	return false
+}
+
 // nesting is how deep in parentheses a place in a text is, and in which quotes. A
 // quote that is never closed is an apostrophe.
 type nesting struct {
