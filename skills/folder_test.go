@@ -89,6 +89,10 @@ func TestLoad(t *testing.T) {
 		{"two of one path but for case", map[string]string{"a/SKILL.md": md("x"), "b/SKILL.md": md("X")}, map[string]string{
 			"x": "hidden: x is also in TOP/b/SKILL.md", "X": "hidden: X is also in TOP/a/SKILL.md",
 		}},
+		{"one in the place of another", map[string]string{"a/SKILL.md": md("B"), "a/x/y.md": "x", "b/x/SKILL.md": md("x"), "b/z/SKILL.md": md("z"), "c/SKILL.md": md("c"), "c/d/SKILL.md": md("d")}, map[string]string{
+			"B": "hidden: b/x in TOP/b/x/SKILL.md lies in its place", "b/x": "hidden: b/x lies in the place of TOP/a/SKILL.md", "b/z": "hidden: b/z lies in the place of TOP/a/SKILL.md",
+			"c": "", "c/d": "",
+		}},
 		{"one without a sound name", map[string]string{"a/SKILL.md": md("../b")}, map[string]string{
 			"a": `hidden: "../b" is no name: it takes 1 to 64 letters, digits, spaces and - _ .`,
 		}},

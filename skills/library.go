@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,8 +46,8 @@ func Load(o Options, dirs ...string) *Library {
 	return l
 }
 
-// enter sorts the skills by path. Where two have one path neither is shown: which
-// of them is meant depends on who asks.
+// enter sorts the skills by path. Where two have one path, or one the path of another's
+// file, neither is shown: which of them is meant depends on who asks.
 func (l *Library) enter(found []*Skill) {
 	slices.SortStableFunc(found, func(a, b *Skill) int { return strings.Compare(a.Path, b.Path) })
 	claims := map[string][]*Skill{}
@@ -62,8 +63,25 @@ func (l *Library) enter(found []*Skill) {
 			}
 			s.fail(fmt.Sprintf("%s is also in %s", s.Path, other.at()))
 		}
+		for up := path.Dir(strings.ToLower(s.Path)); up != "."; up = path.Dir(up) {
+			for _, above := range claims[up] {
+				s.apart(above)
+			}
+		}
 		l.skills = append(l.skills, s)
 		l.byPath[s.Path] = s
+	}
+}
+
+// apart hides two skills of which one would have files in the other's place, although it
+// does not lie in its folder: its name leads there.
+func (s *Skill) apart(above *Skill) {
+	if strings.HasPrefix(s.dir, above.dir+string(filepath.Separator)) {
+		return
+	}
+	s.fail(fmt.Sprintf("%s lies in the place of %s", s.Path, above.at()))
+	if above.Broken == "" {
+		above.fail(fmt.Sprintf("%s in %s lies in its place", s.Path, s.at()))
 	}
 }
 
