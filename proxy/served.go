@@ -38,6 +38,7 @@ type served struct {
 	description string       // as the list says, "" when it does not
 	flaw        string       // why it is shown to nobody, "" if it may be
 	text        []byte       // its SKILL.md, as it was when the list was fetched
+	manifest    []byte       // the same of its manifest, nil if it has none
 }
 
 // servedFile is one file of it.
@@ -48,6 +49,8 @@ type servedFile struct {
 }
 
 func (s *served) uri() string { return s.root + "/" + skillFile }
+
+func (s *served) manifestURI() string { return s.root + "/" + skills.Manifest }
 
 // file finds one of the files by the server's URI.
 func (s *served) file(uri string) (servedFile, bool) {
@@ -109,7 +112,7 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 
 // keep takes over what is known already of skills whose digest has not changed, and
 // returns all that is known.
-func (l *line) keep(all []*served, read *budget) map[string]*served {
+func (l *line) keep(all []*served, spent *budget) map[string]*served {
 	g := &l.lists[skillList]
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,11 +123,13 @@ func (l *line) keep(all []*served, read *budget) map[string]*served {
 	for _, s := range all {
 		if old := known[s.root]; old != nil && s.flaw == "" && old.flaw == "" {
 			now, listed := s.file(s.uri())
-			if before, _ := old.file(s.uri()); listed && now == before {
+			before, _ := old.file(s.uri())
+			manifest, _ := s.file(s.manifestURI())
+			if read, _ := old.file(s.manifestURI()); listed && now == before && manifest == read {
 				if s.text == nil { // a draft was read already
-					read.bytes.Add(int64(len(old.text)))
+					spent.bytes.Add(int64(len(old.text) + len(old.manifest)))
 				}
-				s.text = old.text
+				s.text, s.manifest = old.text, old.manifest
 			}
 		}
 	}
@@ -241,12 +246,8 @@ func (s *served) complete() (flaw string) {
 	if total > maxSkillBytes {
 		return fmt.Sprintf("its files are longer than %d bytes", maxSkillBytes)
 	}
-	f, ok := s.file(s.uri())
-	switch {
-	case !ok:
+	if _, ok := s.file(s.uri()); !ok {
 		return "its list of files lacks " + skillFile
-	case f.size > maxSkillText:
-		return fmt.Sprintf("its %s is longer than %d bytes", skillFile, maxSkillText)
 	}
 	slices.SortFunc(s.files, func(a, b servedFile) int { return strings.Compare(a.uri, b.uri) })
 	return ""
@@ -281,31 +282,47 @@ func (b *budget) spend(n int) error {
 	return nil
 }
 
-// readSkill reads the SKILL.md of a skill. What the server refuses or gets wrong is
-// a flaw of the skill; a server that does not answer is an error.
-func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served, read *budget) error {
-	if err := read.spend(0); err != nil {
+// readSkill reads the SKILL.md of a skill, and its manifest if it has one. What the
+// server refuses or gets wrong is a flaw of the skill; a server that does not answer is
+// an error.
+func (l *line) readSkill(ctx context.Context, conn upstream.Conn, s *served, read *budget) (err error) {
+	if s.text, err = l.readText(ctx, conn, s, s.uri(), read); err != nil || s.flaw != "" {
 		return err
 	}
-	data, err := l.readFile(ctx, conn, s.uri())
+	if _, has := s.file(s.manifestURI()); has {
+		s.manifest, err = l.readText(ctx, conn, s, s.manifestURI(), read)
+	}
+	return err
+}
+
+// readText reads one of the files that say what a skill requires.
+func (l *line) readText(ctx context.Context, conn upstream.Conn, s *served, uri string, read *budget) ([]byte, error) {
+	if err := read.spend(0); err != nil {
+		return nil, err
+	}
+	name := strings.TrimPrefix(uri, s.root+"/")
+	f, listed := s.file(uri)
+	if f.size > maxSkillText {
+		s.flaw = fmt.Sprintf("its %s is longer than %d bytes", name, maxSkillText)
+		return nil, nil // the skill is hidden, and its list stands
+	}
+	data, err := l.readFile(ctx, conn, uri)
 	if err != nil {
 		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
-			return err
+			return nil, err
 		}
-		s.flaw = skillFile + " cannot be read: " + err.Error()
-		return nil // the skill is hidden, and its list stands
+		s.flaw = name + " cannot be read: " + err.Error()
+		return nil, nil // as above
 	}
-	f, listed := s.file(s.uri())
-	if differs := listed && f.check(data) != nil; differs {
-		s.flaw = skillFile + " has not the digest that is listed"
-		return nil
+	switch differs := listed && f.check(data) != nil; {
+	case differs:
+		s.flaw = name + " has not the digest that is listed"
+		return nil, nil
+	case len(data) > maxSkillText:
+		s.flaw = fmt.Sprintf("its %s is longer than %d bytes", name, maxSkillText)
+		return nil, nil
 	}
-	if len(data) > maxSkillText {
-		s.flaw = fmt.Sprintf("its %s is longer than %d bytes", skillFile, maxSkillText)
-		return nil
-	}
-	s.text = data
-	return read.spend(len(data))
+	return data, read.spend(len(data))
 }
 
 // readFile reads one resource of a server as bytes.

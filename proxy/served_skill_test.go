@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capgate/proxy"
+	"capgate/skills"
 	"capgate/upstream"
 )
 
@@ -348,6 +349,8 @@ func TestServedSkillsWithFlaws(t *testing.T) {
 		"a file that moves":                 {with(root + "/../good/a.md")},
 		"a file that is hidden":             {with(root + "/%2e%2e/good/a.md")},
 		"a folder":                          {with(root + "/a/")},
+		"a plugin":                          {with(root + "/in/.claude-plugin/a.md")},
+		"a manifest that is not there":      {with(root + "/agents/openai.yaml")},
 		"a query":                           {with(root + "/a?b")},
 		"a nested skill that is not listed": {with(root + "/in/SKILL.md")},
 		"the same, in another case":         {with(root + "/in/sKiLL.mD")},
@@ -382,6 +385,40 @@ func TestServedSkillsWithFlaws(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestServedSkillsWithManifests: a server's skill requires what its manifest says, as one
+// of the gateway's own does. The manifest is bound to its digest, and read once.
+func TestServedSkillsWithManifests(t *testing.T) {
+	const root, depends = "skill://needy", "dependencies: { tools: [{ type: mcp, value: %s }] }\n"
+	s := newSkillServer(true, map[string]string{root + "/SKILL.md": skillText("needy", "", hiddenText), root + "/agents/openai.yaml": fmt.Sprintf(depends, "files")})
+	w := start(t, map[string]string{"scout": anyReader, "boss": strings.Replace(anyReader, "capabilities:\n", "capabilities:\n  - tool.invoke: { tools: [files.*] }\n", 1)}, s.up(t))
+	w.skills = skills.Load(skills.Options{Upstreams: []string{"files"}})
+	w.adopt()
+	shown := func(agent string, want ...string) {
+		t.Helper()
+		c := w.client(agent)
+		c.initialize("{}")
+		if diff := cmp.Diff(want, skillURIs(listSkills(t, c.request))); diff != "" {
+			t.Errorf("%s: %s", agent, diff)
+		}
+		if a := c.request("resources/read", uriParams("skill://files/needy/SKILL.md")); (a.Error == nil) != (len(want) > 0) {
+			t.Errorf("%s: %s", agent, a.Raw)
+		}
+	}
+	shown("scout")
+	shown("boss", "skill://files/needy/SKILL.md")
+	for _, text := range []string{fmt.Sprintf(depends, "others"), "dependencies: [\n", "dependencies: { tools: 5 }\n"} {
+		s.mu.Lock()
+		s.files[root+"/agents/openai.yaml"] = text
+		s.mu.Unlock()
+		s.list(s.entries()...)
+		s.changed()
+		shown("boss")
+	}
+	s.tamper(root+"/agents/openai.yaml", "{}")
+	s.changed()
+	shown("boss")
 }
 
 // TestServedSkillsAreBounded: what a server makes the gateway read of its skills, and

@@ -74,7 +74,11 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served) *skill {
 // readSkill reads the SKILL.md of a server's skill. One that says of itself something
 // else than the list does requires what nobody has.
 func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
-	about := p.Skills.Parse(segmentName(path.Base(from.root)), text)
+	as := skills.Served{Path: segmentName(path.Base(from.root)), SkillMD: text, Manifest: from.manifest}
+	for _, f := range from.files {
+		as.Files = append(as.Files, segmentName(strings.TrimPrefix(f.uri, from.root+"/")))
+	}
+	about := p.Skills.Parse(as)
 	if from.description != "" && from.description != about.Description {
 		return new(skills.Skill)
 	}

@@ -97,11 +97,11 @@ func behindName(text string) string {
 
 // plugged returns what makes clients load the folder of a skill as a plugin, with
 // programs, servers and hooks that start by themselves.
-func plugged(files []File) []Need {
-	for _, f := range files {
-		for dir := range strings.SplitSeq(path.Dir(f.Path), "/") {
+func plugged(files []string) []Need {
+	for _, name := range files {
+		for dir := range strings.SplitSeq(path.Dir(name), "/") {
 			if strings.HasPrefix(dir, ".") && strings.HasSuffix(strings.ToLower(dir), "-plugin") {
-				return []Need{{Token: clip(f.Path), Spec: capability.Spec{Verb: "proc.eval", Bare: true}}}
+				return []Need{{Token: clip(name), Spec: capability.Spec{Verb: "proc.eval", Bare: true}}}
 			}
 		}
 	}

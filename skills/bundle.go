@@ -175,7 +175,7 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 	}
 	const anybody = 0o111
 	b.files = append(b.files, File{Path: name, Digest: Digest(data), Size: int64(len(data)), Exec: info.Mode()&anybody != 0})
-	if name == documentName || name == manifest {
+	if name == documentName || name == Manifest {
 		b.texts[name] = data
 	}
 	return nil

@@ -190,8 +190,12 @@ func (w *walk) read(rel string, at place) *Skill {
 	}
 	s := parse(at, text, w.opts)
 	s.Files = b.files
-	s.depend(at, b.texts[manifest], w.opts)
-	s.Needs = append(s.Needs, plugged(s.Files)...)
+	s.depend(at, b.texts[Manifest], w.opts)
+	var names []string
+	for _, f := range s.Files {
+		names = append(names, f.Path)
+	}
+	s.Needs = append(s.Needs, plugged(names)...)
 	return s
 }
 

@@ -8,9 +8,9 @@ import (
 	"capgate/capability"
 )
 
-// manifest is the file in which a skill names the servers that it uses for agents
+// Manifest is the file in which a skill names the servers that it uses for agents
 // which do not read allowed-tools.
-const manifest = "agents/openai.yaml"
+const Manifest = "agents/openai.yaml"
 
 // depend adds what the manifest of a skill asks for. One that cannot be read hides
 // the skill.
@@ -19,12 +19,12 @@ func (s *Skill) depend(at place, text []byte, o Options) {
 		return
 	}
 	if len(text) > maxHead {
-		s.fail(manifest + " is too large")
+		s.fail(Manifest + " is too large")
 		return
 	}
 	root, err := parseYAML(string(text))
 	if err != nil {
-		s.fail(manifest + ": " + strings.Replace(err.Error(), "the frontmatter", "it", 1))
+		s.fail(Manifest + ": " + strings.Replace(err.Error(), "the frontmatter", "it", 1))
 		return
 	}
 	d := derivation{place: at, opts: o}
@@ -34,7 +34,7 @@ func (s *Skill) depend(at place, text []byte, o Options) {
 		return
 	}
 	if tools.Kind != yaml.SequenceNode {
-		s.fail(manifest + ": dependencies.tools is " + nounOf(tools) + ", not a list")
+		s.fail(Manifest + ": dependencies.tools is " + nounOf(tools) + ", not a list")
 		return
 	}
 	for _, tool := range tools.Content {
@@ -44,7 +44,7 @@ func (s *Skill) depend(at place, text []byte, o Options) {
 
 // dependency reads one entry of dependencies.tools: a server, and all its tools.
 func (d *derivation) dependency(tool *yaml.Node) []Need {
-	token, why := manifest, "it depends on something that is no MCP server"
+	token, why := Manifest, "it depends on something that is no MCP server"
 	var specs []capability.Spec
 	kind, value := member(tool, "type"), member(tool, "value")
 	if kind != nil && value != nil && kind.Value == "mcp" && isText(value) {

@@ -2,13 +2,25 @@ package skills
 
 import "strings"
 
-// Parse reads the SKILL.md of a skill that a server has, against what the library was
-// read against. A nil library knows nothing of all that.
-func (l *Library) Parse(path string, skillMD []byte) *Skill {
-	if l == nil {
-		return Parse(path, skillMD, Options{})
+// Served is a skill as a server has it.
+type Served struct {
+	Path     string // of its folder, which ends in its name
+	SkillMD  []byte
+	Manifest []byte   // its file of the name [Manifest], nil if it has none
+	Files    []string // the paths of all its files below its folder
+}
+
+// Parse reads a skill that a server has, against what the library was read against. A
+// nil library knows nothing of all that.
+func (l *Library) Parse(from Served) *Skill {
+	var o Options
+	if l != nil {
+		o = l.opts
 	}
-	return Parse(path, skillMD, l.opts)
+	s := Parse(from.Path, from.SkillMD, o)
+	s.depend(place{}, from.Manifest, o)
+	s.Needs = append(s.Needs, plugged(from.Files)...)
+	return s
 }
 
 // Body returns what follows the frontmatter of a SKILL.md. There is none without
