@@ -73,7 +73,8 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 		p.MayAsk, p.Pins, p.PinsOf, p.Unmediated = nil, proxy.Off, nil, true // they come with this program, and ask again at every use
 		p.Open = s.openBuiltin(u)
 	case u.Command != nil:
-		p.View = capability.View{Cwd: s.cwd(u), Told: told(u), Home: s.home(u), FS: hostfs.FS{}}
+		cwd, home := s.cwd(u), s.home(u)
+		p.View = capability.View{Cwd: cwd, Told: told(u, cwd, home), Home: home, FS: hostfs.FS{}}
 		p.Open = s.openProgram(u)
 	default:
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
@@ -161,16 +162,26 @@ func (s *servers) cwd(u *config.Upstream) string {
 }
 
 // told returns the directories among the arguments of a program, from which some
-// take relative paths to hang, in place of their own.
-func told(u *config.Upstream) []string {
+// take relative paths to hang, in place of their own: absolute ones, those below the
+// directory that it runs in, and below home for programs that know a ~ themselves.
+func told(u *config.Upstream, cwd, home string) []string {
 	var dirs []string
 	for _, arg := range u.Command[1:] {
 		if name, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "-") {
 			arg = value
 		}
-		info, err := os.Stat(arg)
-		if filepath.IsAbs(arg) && err == nil && info.IsDir() {
-			dirs = append(dirs, filepath.Clean(arg))
+		place := arg
+		switch {
+		case arg == "~" || strings.HasPrefix(arg, "~/"):
+			if home == "" {
+				return []string{""} // there may be one, and nobody knows where
+			}
+			place = home + arg[1:]
+		case !filepath.IsAbs(arg):
+			place = filepath.Join(cwd, arg)
+		}
+		if info, err := os.Stat(place); arg != "" && err == nil && info.IsDir() {
+			dirs = append(dirs, filepath.Clean(place))
 		}
 	}
 	return dirs
