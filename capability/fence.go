@@ -9,11 +9,20 @@ import (
 )
 
 // Fence is what no grant reaches, whatever it says: the gateway's own
-// configuration, records, pins, tokens and log. A name in other case is the same
-// here, as it is to the file systems of many machines.
+// configuration, records, pins, tokens and log, and the files that tell clients
+// which servers to use. A name in other case is the same here, as it is to the file
+// systems of many machines.
 type Fence struct {
 	roots  []Root
-	sealed []Root // may be read
+	sealed []Root   // may be read
+	hidden []hidden // wherever they lie
+}
+
+// hidden is a file by its name, or by that and its folder's: "/mcp.json",
+// "/.codex/config.toml".
+type hidden struct {
+	name, folder string
+	place        *pattern.Pattern // anywhere
 }
 
 // NewFence fences off directories and files, by each place they are known by.
@@ -21,7 +30,24 @@ func NewFence(roots ...Root) Fence { return Fence{roots: roots} }
 
 // Sealing returns a fence around further places that may be read, and nothing else:
 // whoever could change them would choose what others are shown.
-func (f Fence) Sealing(roots ...Root) Fence { return Fence{roots: f.roots, sealed: roots} }
+func (f Fence) Sealing(roots ...Root) Fence {
+	f.sealed = roots
+	return f
+}
+
+// Hiding returns a fence around files of some names too, wherever they lie. A name
+// has its folder before it where it means something there only.
+func (f Fence) Hiding(names ...string) Fence {
+	f.hidden = nil
+	for _, name := range names {
+		h := hidden{name: "/" + name, place: folded("/**/", name, "")}
+		if folder, _, ok := strings.Cut(name, "/"); ok {
+			h.folder = "/" + folder
+		}
+		f.hidden = append(f.hidden, h)
+	}
+	return f
+}
 
 // around returns what a verb must keep away from.
 func (f Fence) around(v Verb) []Root {
@@ -32,13 +58,20 @@ func (f Fence) around(v Verb) []Root {
 }
 
 // Touches reports whether a requirement reaches behind the fence: below it, or,
-// when it changes or searches a whole tree, by a tree that holds it.
+// when it changes or searches a whole tree, by a tree that holds it. What lies
+// anywhere is reached by its name, and by that of its folder.
 func (f Fence) Touches(r *Requirement) bool {
 	e, _ := Lookup(r.verb)
 	if e.shape() != shapePath && e.shape() != shapeProgram {
 		return false
 	}
 	changes := r.verb == "fs.write" || r.verb == "fs.delete"
+	for _, h := range f.hidden {
+		whole := changes || e.shape() == shapeProgram
+		if r.path.isNamed(h, whole) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.isNamed(h, whole) }) {
+			return true
+		}
+	}
 	for _, root := range f.around(r.verb) {
 		for _, dir := range root.dirs() {
 			if r.path.reaches(dir, changes) {
@@ -96,14 +129,7 @@ func (p Path) reaches(dir string, above bool) bool {
 			return true
 		}
 	}
-	for _, glob := range p.globs {
-		place := []pattern.Row{{subtreeFolded(dir)}}
-		_, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, []pattern.Row{{glob}}, place)
-		if meets || capped {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return mayMeet(glob, subtreeFolded(dir)) })
 }
 
 // beneathFolded is beneath for names that may differ in case.
@@ -123,14 +149,52 @@ func beneathFolded(p, dir string) bool {
 	return true
 }
 
-// subtreeFolded is a directory and all beneath in upper and lower case. Where that is
-// more than a pattern can hold, any character stands for a letter, and in the end for all.
+// isNamed reports whether some reading of the path is a hidden file, or its folder
+// where that is taken or searched as a whole. A glob is one when more than stars may
+// stand for the name.
+func (p Path) isNamed(h hidden, whole bool) bool {
+	whole = h.folder != "" && (whole || len(p.globs) > 0)
+	for _, reading := range p.readings {
+		reading = strings.TrimSuffix(reading, "/")
+		if endsFolded(reading, h.name) || whole && endsFolded(reading, h.folder) {
+			return true
+		}
+	}
+	for _, glob := range p.globs {
+		text := glob.String()
+		last := text[strings.LastIndexByte(text, '/')+1:]
+		if strings.Trim(last, "*?{,}") != "" && mayMeet(glob, h.place) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMeet reports whether some path is both of a glob and at a place.
+func mayMeet(glob, place *pattern.Pattern) bool {
+	_, meets, capped := pattern.Meets([]pattern.Universe{pattern.AbsPath}, []pattern.Row{{glob}}, []pattern.Row{{place}})
+	return meets || capped
+}
+
+// endsFolded is strings.HasSuffix for names of ASCII that may differ in case.
+func endsFolded(p, end string) bool {
+	return len(p) >= len(end) && strings.EqualFold(p[len(p)-len(end):], end)
+}
+
+// subtreeFolded is a directory and all beneath in upper and lower case.
 func subtreeFolded(dir string) *pattern.Pattern {
 	if dir == "/" {
 		return pattern.Subtree(dir)
 	}
+	return folded("", dir, "{,/**}")
+}
+
+// folded is a text in upper and lower case between two patterns. Where that is more
+// than a pattern can hold, any character stands for a letter, and in the end the
+// pattern is all there is.
+func folded(before, middle, after string) *pattern.Pattern {
 	var text, wider strings.Builder
-	for _, r := range dir {
+	for _, r := range middle {
 		class := string(r)
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
 			class += string(other)
@@ -144,7 +208,7 @@ func subtreeFolded(dir string) *pattern.Pattern {
 		}
 	}
 	for _, place := range []string{text.String(), wider.String()} {
-		if p, err := pattern.Parse(place+"{,/**}", pattern.Slash); err == nil {
+		if p, err := pattern.Parse(before+place+after, pattern.Slash); err == nil {
 			return p
 		}
 	}

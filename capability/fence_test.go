@@ -82,3 +82,48 @@ func TestFenceLetters(t *testing.T) {
 		}
 	}
 }
+
+// TestFenceHiding: a file that tells a client which servers to use is out of reach by
+// its name, wherever it lies, and a folder that makes it one as a whole (R-SEC-09).
+func TestFenceHiding(t *testing.T) {
+	fence := capability.NewFence().Hiding(".mcp.json", "mcp.json", ".codex/config.toml")
+	for text, want := range map[string]bool{
+		"fs.read{path=.mcp.json}":                    true,
+		"fs.read{path=/.mcp.json}":                   true,
+		"fs.read{path=a/b/.MCP.Json}":                true,
+		"fs.read{path=a/.cursor/mcp.json}":           true,
+		"fs.read{path=.mcp.json.}":                   true, // some systems leave the dot out
+		"fs.read{path=.mcp%2ejson}":                  true,
+		"fs.write{path=.mcp.json}":                   true,
+		"fs.write{path=.mcp.json/}":                  true,
+		"fs.delete{path=x/.mcp.json}":                true,
+		"fs.read{glob=**/.mcp.jso?}":                 true,
+		"fs.read{glob=.MC*.json}":                    true,
+		"fs.read{glob=**/*.md}":                      false,
+		"fs.read{glob=docs/**}":                      false,
+		"fs.read{glob=docs/*}":                       false,
+		"fs.read{tree=.}":                            false,
+		"fs.read{path=x.mcp.json}":                   false,
+		"fs.read{path=.mcp.json.bak}":                false,
+		"fs.read{path=config.toml}":                  false,
+		"fs.read{path=codex/config.toml}":            false,
+		"fs.read{path=.codex/config.toml}":           true,
+		"fs.read{path=.codex/skills}":                false,
+		"fs.read{path=.codex}":                       false,
+		"fs.read{tree=.codex}":                       true,
+		"fs.write{path=.codex}":                      true, // another folder may take its place
+		"fs.delete{path=a/.Codex/}":                  true,
+		"fs.write{path=.codex/prompts/a}":            false,
+		"proc.exec{argv=[cp,a,.mcp.json]}":           true,
+		"proc.exec{argv=[cat,a]}":                    false,
+		"proc.exec{argv=[mv,x,.codex]}":              true,
+		"net.get{url=https://example.com/.mcp.json}": false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+	if both := fence.Sealing(capability.Root{Dir: "/w/s", Real: "/w/s"}); !both.Touches(need(t, "fs.read{path=.mcp.json}")) || !both.Touches(need(t, "fs.write{path=s/x}")) {
+		t.Error("what is sealed later makes hidden files forgotten")
+	}
+}

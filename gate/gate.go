@@ -30,7 +30,7 @@ type Gate struct {
 }
 
 // fenced says why a requirement or a grant ends at the fence.
-const fenced = "the gateway's own files are never reached through a grant"
+const fenced = "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant"
 
 // Verdict is the answer to a list of requirements that one call needs together.
 type Verdict struct {

@@ -140,7 +140,7 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement, v gate.
 	case ag.Err != nil:
 		return nil, "the record cannot be loaded; mend it first"
 	case w.gate.Fence.Touches(need):
-		return nil, "the gateway's own files are never reached through a grant"
+		return nil, "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant"
 	case strings.HasPrefix(v.Why, "toolset of "):
 		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + v.Why
 	}

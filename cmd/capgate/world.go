@@ -96,7 +96,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	}
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
-		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...), Wide: cfg.Skills.Wide},
+		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...), Wide: cfg.Skills.Wide},
 		servers: &servers{
 			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
 			slots: newSlots(cfg.Limits.UpstreamProcesses),
