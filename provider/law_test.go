@@ -149,6 +149,8 @@ func FuzzRewrite(f *testing.F) {
 		`{"model":"m","plugins":[{"id":"web","engine":"native","exclude_domains":["a.com"]}],"tools":[{"type":"openrouter:web_fetch","parameters":{}}]}`,
 		`{"model":"sonar","search_domain_filter":["-a.com"],"return_images":true}`,
 		`{"mcp_servers":[{"name":"a"}],"tools":[{"type":"mcp_toolset","cache_control":{}},{"name":"f","allowed_callers":[]}],"tool_choice":{"type":"tool","name":"f"}}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"Tools":1,"tools":["\u0000"]}}]}],"tools":[{"type":"web_search_20250305"},{"name":"f","input_schema":{"a":1,"A":2}}]}`,
+		`{"input":[{"type":"function_call_output","output":"\u0000"}],"tools":[{"type":"mcp"},{"type":"function","parameters":{"a":1,"A":2}}]}`,
 	} {
 		f.Add([]byte(body), uint8(i))
 	}

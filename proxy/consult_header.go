@@ -140,7 +140,24 @@ func upward(from http.Header) (http.Header, string) {
 		}
 		h[name] = slices.Clone(list)
 	}
+	if slices.ContainsFunc(h["Accept"], unreadable) {
+		delete(h, "Accept")
+	}
 	return h, ""
+}
+
+// unreadable reports whether an Accept asks for an answer in another form than the
+// vendor's own, that would not be watched: some give protocol buffers to who wants them.
+func unreadable(accept string) bool {
+	for form := range strings.SplitSeq(accept, ",") {
+		form, _, _ = strings.Cut(form, ";")
+		switch strings.ToLower(strings.TrimSpace(form)) {
+		case "*/*", "application/*", "application/json", "text/event-stream":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // toolsHeader tells an agent's client what became of the provider tools in its

@@ -212,3 +212,19 @@ func inBytes(answer string) func(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Close()
 	}
 }
+
+// TestConsultAccept: an answer in a form that could not be watched is not asked for.
+func TestConsultAccept(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	for accept, up := range map[string]bool{
+		"application/json": true, "text/event-stream": true, "application/json, text/event-stream;q=0.9": true, "*/*": true,
+		"application/x-protobuf": false, "application/json, application/x-protobuf": false, "": false, "application/json;charset=utf-8,": false,
+	} {
+		before := len(v.saw())
+		_ = text(t, v.ask("POST", "/provider/gemini/v1beta/models/g:generateContent", `{"contents":[]}`, "Accept", accept))
+		sent := v.saw()[before:]
+		if len(sent) != 1 || up != (len(sent[0].header["Accept"]) == 1) {
+			t.Errorf("%q: %+v", accept, sent)
+		}
+	}
+}
