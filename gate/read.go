@@ -99,7 +99,7 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 // the text of the template and of the grants tells: a template may be shown that
 // no resource of is allowed in the end.
 func (g *Gate) Template(agent string, r *Resources, template string) bool {
-	filled := fill(template)
+	filled := fill(template, "x", "x")
 	if g.Resource(agent, r, filled).Decision.Allowed() {
 		return true
 	}
@@ -138,13 +138,19 @@ func meets(chain capability.Chain, template string) bool {
 }
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
-// that is for agents that may read whatever it may become.
+// that is for agents that may read whatever it may become. So it is decided on a text
+// that nobody grants by itself, at any depth where an expression may hold slashes.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
-	return g.Resource(agent, r, fill(template))
+	return g.Resource(agent, r, fill(template, whatever, whatever+"/"+whatever))
 }
 
-// fill puts a text in the place of each expression of a template.
-func fill(template string) string {
+// whatever stands for any text.
+const whatever = "whatever-it-may-be-0123456789"
+
+// fill puts a text in the place of each expression of a template, and another one
+// where it may hold slashes: with the operators of RFC 6570 that keep them or make
+// them, and with the star by which some servers mean the rest of a path.
+func fill(template, plain, deep string) string {
 	var b strings.Builder
 	for rest := template; ; {
 		literal, after, ok := strings.Cut(rest, "{")
@@ -152,8 +158,13 @@ func fill(template string) string {
 		if !ok {
 			return b.String()
 		}
-		b.WriteByte('x')
-		if _, rest, ok = strings.Cut(after, "}"); !ok {
+		expression, more, closed := strings.Cut(after, "}")
+		if strings.HasPrefix(expression, "+") || strings.ContainsAny(expression, "#/*") {
+			b.WriteString(deep)
+		} else {
+			b.WriteString(plain)
+		}
+		if rest = more; !closed {
 			return b.String()
 		}
 	}
