@@ -199,8 +199,8 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	return w, found, nil
 }
 
-// underConfig takes over where agents and state are from a configuration, which it
-// returns.
+// underConfig takes over where agents and state are from a configuration, and how much
+// agents may cost. It returns the configuration.
 func underConfig(text *bytes.Buffer, file string, view capability.View) (*config.Config, error) {
 	cfg, _, err := config.Load(file, view)
 	if err != nil {
@@ -216,6 +216,9 @@ func underConfig(text *bytes.Buffer, file string, view capability.View) (*config
 	}
 	fmt.Fprintf(text, "agents: %s\nstate: %s\n", quotedList(cfg.Agents), quoted(cfg.State))
 	fmt.Fprintf(text, "guardrail: { log: %s, on_error: %s, targets: %s, fsync: %s }\n", quoted(g.Log), onError, targets, g.Fsync)
+	l := cfg.Limits
+	fmt.Fprintf(text, "limits: { call: %s, start: %s, body: %dKiB, answer: %dKiB, calls_per_minute: %d, upstream_processes: %d, sessions: %d }\n",
+		l.Call, l.Start, l.Body>>10, l.Answer>>10, l.CallsPerMinute, l.UpstreamProcesses, l.Sessions)
 	if len(cfg.Mappings) > 0 {
 		fmt.Fprintf(text, "mappings: %s\n", quotedList(cfg.Mappings))
 	}
