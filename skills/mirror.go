@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -28,12 +29,13 @@ type Mirrored struct {
 	Removed  []string `json:"removed"`
 	Kept     []string `json:"kept"`       // they were right already
 	InTheWay []string `json:"in_the_way"` // of something that is not the mirror's
+	Over     []string `json:"over"`       // left out, since there are too many files
 }
 
 const (
 	ownPrefix  = ".capgate-"       // of the names that are the mirror's own
 	markerName = ".capgate-mirror" // says which files of a folder are the mirror's
-	maxMarker  = 64 << 20          // bytes
+	maxMarker  = 8 << 20           // bytes
 	lockName   = ".capgate-lock"
 	stageName  = ".capgate-stage-" // where a skill is put together
 	asideName  = ".capgate-aside-" // where one is moved to be taken out
@@ -50,9 +52,10 @@ type marker struct {
 var ErrMirror = errors.New("the folder is not a mirror of this agent")
 
 // Update makes a mirror hold these skills and no others. A skill is there whole or not
-// at all. One that cannot be read as it was at load is taken out.
-func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
-	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}
+// at all. One that cannot be read as it was at load is taken out. Once the context has ended
+// nothing more is put in.
+func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
+	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}}
 	root, err := openHere(filepath.Clean(m.Dir))
 	if err != nil {
 		return done, err
@@ -70,7 +73,8 @@ func (m Mirror) Update(shown []*Skill) (Mirrored, error) {
 	errFinish := u.finish()
 	want, clash := folders(shown)
 	done.InTheWay = append(done.InTheWay, clash...)
-	return done, errors.Join(errFinish, u.run(want))
+	done.Over = append(done.Over, fit(want)...)
+	return done, errors.Join(errFinish, u.run(ctx, want))
 }
 
 // openHere opens a folder that no link leads to, and makes it if it is not there.
@@ -136,6 +140,32 @@ func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
 		}
 	}
 	return all, clash
+}
+
+// maxWanted bounds what of the marker is said of what the mirror should hold: some 25,000
+// files. The rest is for what cannot be taken out.
+const maxWanted = maxMarker / 2
+
+// fit takes out of what a mirror should hold what its marker has no room for. One that is
+// too long to be read again would keep in the mirror whatever is there.
+func fit(want map[string]*Skill) (over []string) {
+	const around = 64 // bytes of blanks and marks around an entry
+	left := maxWanted
+	for _, name := range sortedKeys(want) {
+		left -= len(name) + around
+		for _, f := range want[name].Files {
+			written, err := json.Marshal(f.Path)
+			if err != nil { // a string can always be written
+				left = 0
+			}
+			left -= len(written) + len(f.Digest) + around
+		}
+		if left < 0 {
+			over = append(over, name)
+			delete(want, name)
+		}
+	}
+	return over
 }
 
 // update is a mirror while it is brought up to date.
@@ -222,6 +252,9 @@ func (u *update) save() error {
 	if err != nil {
 		return fmt.Errorf("write the marker: %w", err)
 	}
+	if len(text) > maxMarker {
+		return fmt.Errorf("write the marker: it is over %d bytes", maxMarker)
+	}
 	name := stageName + rand.Text()
 	if err := u.write(name, text, 0o644); err != nil {
 		return err
@@ -234,7 +267,7 @@ func (u *update) save() error {
 
 // run takes out first what is not shown any more. What cannot be done with one skill
 // keeps no other in the mirror, nor out of it.
-func (u *update) run(want map[string]*Skill) error {
+func (u *update) run(ctx context.Context, want map[string]*Skill) error {
 	var errs []error
 	for _, name := range sortedKeys(u.marker.Skills) {
 		if want[name] == nil {
@@ -246,6 +279,10 @@ func (u *update) run(want map[string]*Skill) error {
 		}
 	}
 	for _, name := range sortedKeys(want) {
+		if ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", ctx.Err()))
+			break
+		}
 		errs = append(errs, u.put(name, want[name]))
 	}
 	return errors.Join(append(errs, u.save())...)
@@ -291,7 +328,8 @@ func (u *update) put(name string, s *Skill) error {
 		u.marker.Skills[name][f.Path] = f.Digest
 	}
 	if err := u.save(); err != nil { // before it is there, so that it is never nobody's
-		return err
+		delete(u.marker.Skills, name)
+		return errors.Join(err, u.root.RemoveAll(stage))
 	}
 	if err := u.root.Rename(stage, name); err != nil {
 		return fmt.Errorf("put the skill %s into the mirror: %w", name, err)

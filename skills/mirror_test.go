@@ -1,7 +1,9 @@
 package skills_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +54,7 @@ func library(t *testing.T, files map[string]string) []*skills.Skill {
 
 func update(t *testing.T, dir string, list []*skills.Skill) skills.Mirrored {
 	t.Helper()
-	done, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(list)
+	done, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func TestMirror(t *testing.T) {
 	both := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "web/b/SKILL.md": md("b")}
 	dir := filepath.Join(t.TempDir(), "new", "mirror")
 	list := library(t, both)
-	if diff := cmp.Diff(skills.Mirrored{Written: []string{"a", "b"}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}}, update(t, dir, list)); diff != "" {
+	if diff := cmp.Diff(skills.Mirrored{Written: []string{"a", "b"}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}}, update(t, dir, list)); diff != "" {
 		t.Error(diff)
 	}
 	whole := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "b/SKILL.md": md("b")}
@@ -184,7 +186,7 @@ func TestMirrorLinks(t *testing.T) {
 	}
 	link := filepath.Join(t.TempDir(), ".capgate-mirror")
 	put(t, link, "->"+filepath.Join(outside, "x.md"))
-	if _, err := (skills.Mirror{Dir: filepath.Dir(link), Agent: "agents/scout"}).Update(list); !errors.Is(err, skills.ErrMirror) {
+	if _, err := (skills.Mirror{Dir: filepath.Dir(link), Agent: "agents/scout"}).Update(t.Context(), list); !errors.Is(err, skills.ErrMirror) {
 		t.Errorf("a marker that is a link: %v", err)
 	}
 }
@@ -195,7 +197,7 @@ func TestMirrorOfOthers(t *testing.T) {
 	list := library(t, map[string]string{"a/SKILL.md": md("a")})
 	dir := t.TempDir()
 	update(t, dir, list)
-	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(nil); !errors.Is(err, skills.ErrMirror) {
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(t.Context(), nil); !errors.Is(err, skills.ErrMirror) {
 		t.Errorf("another agent's mirror: %v", err)
 	}
 	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
@@ -205,12 +207,49 @@ func TestMirrorOfOthers(t *testing.T) {
 		`{"agent":"agents/scout","skills":{"a":{"/etc/passwd":""}}}`, `{"agent":"agents/scout","skills":{".":{"keep":""}}}`, `{"agent":"agents/scout","skills":{"a/b":{"c":""}}}`,
 	} {
 		put(t, filepath.Join(outer, "mirror/.capgate-mirror"), marker)
-		if _, err := (skills.Mirror{Dir: filepath.Join(outer, "mirror"), Agent: "agents/scout"}).Update(list); !errors.Is(err, skills.ErrMirror) {
+		if _, err := (skills.Mirror{Dir: filepath.Join(outer, "mirror"), Agent: "agents/scout"}).Update(t.Context(), list); !errors.Is(err, skills.ErrMirror) {
 			t.Errorf("the marker %s: %v", marker, err)
 		}
 		same(t, filepath.Join(outer, "mirror"), map[string]string{"keep": "x"})
 	}
 	same(t, filepath.Join(outer, "x"), map[string]string{"SKILL.md": "outside"})
+}
+
+// TestMirrorOfTooMuch: what the marker has no room for is left out, so that it can be read
+// again and what is not shown any more taken out.
+func TestMirrorOfTooMuch(t *testing.T) {
+	files := map[string]string{}
+	long := strings.Repeat("<", 240)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		files[name+"/SKILL.md"] = md(name)
+		for i := range 500 {
+			files[fmt.Sprintf("%s/%s/%s%d", name, long, long, i)] = ""
+		}
+	}
+	dir, list := filepath.Join(t.TempDir(), "mirror"), library(t, files)
+	if done := update(t, dir, list); !slices.Equal(done.Written, []string{"a", "b"}) || !slices.Equal(done.Over, []string{"c", "d"}) {
+		t.Errorf("written %v, left out %v", done.Written, done.Over)
+	}
+	if done := update(t, dir, list[3:]); !slices.Equal(done.Removed, []string{"a", "b"}) || !slices.Equal(done.Written, []string{"d"}) {
+		t.Errorf("removed %v, written %v", done.Removed, done.Written)
+	}
+	if done := update(t, dir, nil); !slices.Equal(done.Removed, []string{"d"}) {
+		t.Errorf("removed %v", done.Removed)
+	}
+	same(t, dir, map[string]string{})
+}
+
+// TestMirrorEnded: an update that must end takes out what is not shown, and puts in nothing.
+func TestMirrorEnded(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+	dir := filepath.Join(t.TempDir(), "mirror")
+	update(t, dir, list[:1])
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(ctx, list[1:]); !errors.Is(err, context.Canceled) {
+		t.Errorf("the update says %v", err)
+	}
+	same(t, dir, map[string]string{})
 }
 
 // TestMirrorCutShort: what an update left half done is finished by the next.
@@ -252,7 +291,7 @@ func TestMirrorWithOthersInIt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(nil)
+			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
 			done <- err
 		}()
 		select {
@@ -285,7 +324,7 @@ func TestMirrorBehindALink(t *testing.T) {
 	if err := errors.Join(os.Rename(filepath.Join(top, "agent"), filepath.Join(top, "aside")), os.Symlink("mine", filepath.Join(top, "agent"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(list); err == nil {
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(t.Context(), list); err == nil {
 		t.Error("it was written behind the link")
 	}
 	same(t, filepath.Join(top, "mine"), map[string]string{"keep": "x"})
@@ -335,7 +374,7 @@ func TestMirrorLock(t *testing.T) {
 	const at = 8
 	for range at {
 		go func() {
-			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(list)
+			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), list)
 			done <- err
 		}()
 	}

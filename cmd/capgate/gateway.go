@@ -197,7 +197,6 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				again = true
 			case now := <-look.C:
 				g.server.Recheck()
-				g.keepUp(now)
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
 				again = changed || err != nil || files.changed(cfg, now)
 			}

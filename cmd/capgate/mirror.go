@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -27,59 +29,92 @@ func shown(p *proxy.Policy, agent string) []*skills.Skill {
 // mirrorLook is how often serve looks whether a copy has fallen behind.
 const mirrorLook = 5 * time.Second
 
-// mirrors are the copies of the skills that a gateway keeps in step.
+// mirrors are the copies of the skills that a gateway keeps in step. They are written
+// beside what else it does: that takes long where there are many skills, and nobody who
+// loses authority may wait for it.
 type mirrors struct {
-	policy *proxy.Policy // they are of
+	log  *slog.Logger
+	next chan mirrored // what they should be of, if that is another
+	last mirrored
+
 	held   map[config.Mirror][]*skills.Skill
-	behind bool      // one of them could not be brought in step
-	next   time.Time // when they are looked at again
+	behind bool // one of them could not be brought in step
 }
 
-// mirror brings the copies of the skills in step with a policy. One that the
-// configuration does not name any more is emptied.
+// mirrored is a policy, and the mirrors that its configuration names.
+type mirrored struct {
+	policy *proxy.Policy
+	names  []config.Mirror
+}
+
+// follow keeps the mirrors in step until the context ends.
+func (m *mirrors) follow(ctx context.Context) {
+	look := time.NewTicker(mirrorLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m.last = <-m.next:
+			m.update(ctx)
+		case <-look.C:
+			m.keepUp(ctx)
+		}
+	}
+}
+
+// mirror has the copies of the skills brought in step with a policy, in place of any
+// that waits.
 func (g *gateway) mirror(p *proxy.Policy) {
 	if g.mirrors == nil {
 		return
 	}
-	before := g.mirrors.held
-	g.mirrors.policy, g.mirrors.held, g.mirrors.behind = p, map[config.Mirror][]*skills.Skill{}, false
-	for _, m := range g.world.cfg.Skills.Mirrors {
-		m.Pos = capability.Pos{}
-		g.mirrors.held[m] = shown(p, capability.AgentID(m.Agent))
-		g.mirrorOne(m, g.mirrors.held[m])
+	select {
+	case <-g.mirrors.next:
+	default:
 	}
-	for m := range before {
-		if _, named := g.mirrors.held[m]; !named && !g.mirrorOne(m, nil) {
-			g.mirrors.held[m] = nil
+	g.mirrors.next <- mirrored{p, g.world.cfg.Skills.Mirrors}
+}
+
+// update brings every mirror in step. One that the configuration does not name any more
+// is emptied.
+func (m *mirrors) update(ctx context.Context) {
+	before := m.held
+	m.held, m.behind = map[config.Mirror][]*skills.Skill{}, false
+	for _, one := range m.last.names {
+		one.Pos = capability.Pos{}
+		m.held[one] = shown(m.last.policy, capability.AgentID(one.Agent))
+		m.updateOne(ctx, one, m.held[one])
+	}
+	for one := range before {
+		if _, named := m.held[one]; !named && !m.updateOne(ctx, one, nil) {
+			m.held[one] = nil
 		}
 	}
-	g.mirrors.next = time.Now().Add(mirrorLook)
 }
 
 // keepUp mirrors again when a copy could not be brought in step, as while another
 // process held it, and when time has changed what an agent is shown.
-func (g *gateway) keepUp(now time.Time) {
-	if g.mirrors == nil || g.mirrors.policy == nil || now.Before(g.mirrors.next) {
-		return
-	}
-	g.mirrors.next = now.Add(mirrorLook)
-	again := g.mirrors.behind
-	for m, list := range g.mirrors.held {
-		again = again || !slices.Equal(list, shown(g.mirrors.policy, capability.AgentID(m.Agent)))
+func (m *mirrors) keepUp(ctx context.Context) {
+	again := m.behind
+	for one, list := range m.held {
+		again = again || !slices.Equal(list, shown(m.last.policy, capability.AgentID(one.Agent)))
 	}
 	if again {
-		g.mirror(g.mirrors.policy)
+		m.update(ctx)
 	}
 }
 
-func (g *gateway) mirrorOne(m config.Mirror, list []*skills.Skill) bool {
-	done, err := skills.Mirror{Dir: m.Dir, Agent: capability.AgentID(m.Agent)}.Update(list)
-	if err != nil {
-		g.mirrors.behind = true
-		g.log.Error("a mirror of skills is not in step", "agent", m.Agent, "folder", m.Dir, "error", err)
+func (m *mirrors) updateOne(ctx context.Context, one config.Mirror, list []*skills.Skill) bool {
+	done, err := skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent)}.Update(ctx, list)
+	if m.behind = m.behind || err != nil; err != nil && ctx.Err() == nil {
+		m.log.Error("a mirror of skills is not in step", "agent", one.Agent, "folder", one.Dir, "error", err)
 	}
 	if len(done.InTheWay) > 0 {
-		g.log.Warn("something is in the way of skills in their mirror", "folder", m.Dir, "skills", done.InTheWay)
+		m.log.Warn("something is in the way of skills in their mirror", "folder", one.Dir, "skills", done.InTheWay)
+	}
+	if len(done.Over) > 0 {
+		m.log.Warn("a mirror does not hold all skills, since there are too many files", "folder", one.Dir, "skills", done.Over)
 	}
 	return err == nil
 }
@@ -93,7 +128,7 @@ func (a *app) skillsMirror() *cobra.Command {
 			"did not write. capgate serve keeps the folders in step that skills.mirror names.",
 		Example: "  capgate skills mirror --agent scout --to ./scout/.claude/skills",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := a.load()
 			if err != nil {
 				return err
@@ -102,7 +137,7 @@ func (a *app) skillsMirror() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.mirrorTo(w, ag.ID, dir)
+			return a.mirrorTo(cmd.Context(), w, ag.ID, dir)
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent")
@@ -113,7 +148,7 @@ func (a *app) skillsMirror() *cobra.Command {
 }
 
 // mirrorTo writes a copy into a folder that holds nothing of the gateway's own.
-func (a *app) mirrorTo(w *world, agent, dir string) error {
+func (a *app) mirrorTo(ctx context.Context, w *world, agent, dir string) error {
 	root, err := capability.ParseRoot(dir, w.view.Cwd, w.view)
 	if err != nil {
 		return usage(err, "name a folder")
@@ -133,11 +168,11 @@ func (a *app) mirrorTo(w *world, agent, dir string) error {
 			return usage(fmt.Errorf("%s is where the gateway has files of its own", dir), "name a folder that holds nothing else")
 		}
 	}
-	done, err := skills.Mirror{Dir: root.Real, Agent: agent}.Update(shown(w.policy, agent))
+	done, err := skills.Mirror{Dir: root.Real, Agent: agent}.Update(ctx, shown(w.policy, agent))
 	if err != nil {
 		return broken(err, "")
 	}
-	if len(done.InTheWay) > 0 {
+	if len(done.InTheWay)+len(done.Over) > 0 {
 		a.code = exitRed
 	}
 	if a.ui.json {
@@ -145,6 +180,9 @@ func (a *app) mirrorTo(w *world, agent, dir string) error {
 	}
 	for _, name := range done.InTheWay {
 		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("something else is where %s belongs, and was left as it is", name))
+	}
+	for _, name := range done.Over {
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s was left out, since there are too many files", name))
 	}
 	a.ui.printf("%d written, %d removed, %d kept\n", len(done.Written), len(done.Removed), len(done.Kept))
 	return nil

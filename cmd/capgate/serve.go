@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,7 +61,7 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	g.mirrors = &mirrors{}
+	g.mirrors = &mirrors{log: log, next: make(chan mirrored, 1)}
 	from, err := g.watched(w, a.at)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
@@ -71,6 +72,8 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	}
 	a.greet(g, l)
 	ctx, stop := context.WithCancel(ctx)
+	var mirroring sync.WaitGroup
+	mirroring.Go(func() { g.mirrors.follow(ctx) })
 	done := make(chan error, 1)
 	go func() {
 		defer stop() // a gateway that no longer sees what is revoked must not go on
@@ -78,7 +81,9 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	}()
 	err = serveHTTP(ctx, l, g.server, log)
 	stop()
-	return errors.Join(err, <-done, g.close())
+	err = errors.Join(err, <-done, g.close())
+	mirroring.Wait()
+	return err
 }
 
 // tune lets the collector run less often: what the gateway keeps is small, and
