@@ -13,8 +13,8 @@
 //	...
 //	result = keeper.Scrub(result)
 //
-// A value is read when it is needed, so that one that was renewed is used at
-// once. Whoever fills in what an agent wrote asks [Handles] first, and decides on
+// A value is read when it is needed, so that one that was renewed is used when a
+// program is started or a server refuses the one before. Whoever fills in what an agent wrote asks [Handles] first, and decides on
 // each name: [Keeper.Expand] knows no agents.
 //
 // # What is scrubbed

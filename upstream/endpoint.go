@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +38,10 @@ type Endpoint struct {
 	// Authorize returns the Authorization header, if there is one to send. It is
 	// asked before every request, and to refresh it when the server answered 401.
 	Authorize func(ctx context.Context, refresh bool) (string, error)
+
+	// Renew reads the operator's headers again when the server answered 401 and there
+	// is no Authorize. Nil is for headers that stay as they are.
+	Renew func() ([]Field, error)
 }
 
 // DialFunc opens a network connection, as [net.Dialer.DialContext] does.
@@ -148,12 +154,14 @@ type target struct {
 	carrier   http.RoundTripper
 	own       *http.Transport // the carrier, if nobody else uses it
 	authorize func(ctx context.Context, refresh bool) (string, error)
-	limit     int // bytes of a message
+	renew     func() ([]Field, error)
+	renewed   atomic.Pointer[http.Header] // in place of those of header, once they have changed
+	limit     int                         // bytes of a message
 	log       *slog.Logger
 }
 
 func newTarget(e Endpoint, o Options) (*target, error) {
-	t := &target{name: e.Name, carrier: e.HTTP, authorize: e.Authorize, limit: o.Limits.Message, log: o.Log.With("upstream", e.Name)}
+	t := &target{name: e.Name, carrier: e.HTTP, authorize: e.Authorize, renew: e.Renew, limit: o.Limits.Message, log: o.Log.With("upstream", e.Name)}
 	var err error
 	if t.url, err = parseURL(e.URL); err != nil {
 		return nil, t.failed("has no usable URL", err)
@@ -254,12 +262,54 @@ func (t *target) send(ctx context.Context, like *http.Request, header http.Heade
 // request with a new authorization may follow.
 func (t *target) carry(ctx context.Context, like *http.Request, header http.Header, body *parcel) (*http.Response, error) {
 	defer body.release()
+	if now := t.renewed.Load(); now != nil {
+		header = with(header, *now)
+	}
 	resp, err := t.try(ctx, like, header, body, false)
-	if err != nil || t.authorize == nil || resp.StatusCode != http.StatusUnauthorized {
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
+	}
+	if t.authorize == nil {
+		next := t.changed(header)
+		if next == nil {
+			return resp, nil
+		}
+		header = with(header, next)
 	}
 	discard(resp.Body)
 	return t.try(ctx, like, header, body, true)
+}
+
+// changed returns the operator's headers as they are now, and nothing if a request
+// with them would be the one that was refused.
+func (t *target) changed(sent http.Header) http.Header {
+	if t.renew == nil {
+		return nil
+	}
+	fields, err := t.renew()
+	if err != nil {
+		t.log.Warn("headers cannot be read again", "error", err)
+		return nil
+	}
+	next, err := parseHeader(fields)
+	if err != nil {
+		t.log.Warn("headers cannot be sent as they are now", "error", err)
+		return nil
+	}
+	for name, values := range next {
+		if !slices.Equal(sent[name], values) {
+			t.renewed.Store(&next)
+			return next
+		}
+	}
+	return nil
+}
+
+// with returns headers with others in the place of those of the same names.
+func with(header, others http.Header) http.Header {
+	header = maps.Clone(header)
+	maps.Copy(header, others)
+	return header
 }
 
 func (t *target) try(ctx context.Context, like *http.Request, header http.Header, body *parcel, refresh bool) (*http.Response, error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"capgate/upstream"
@@ -99,6 +100,58 @@ func TestHTTPAuthorize(t *testing.T) {
 				t.Errorf("unsent is %v", f.Unsent)
 			}
 		})
+	}
+}
+
+// TestRenew: a server that refuses headers is asked again with those that they have
+// become, and with nothing that it has refused already.
+func TestRenew(t *testing.T) {
+	var token, accepted atomic.Pointer[string]
+	set := func(p *atomic.Pointer[string], text string) { p.Store(&text) }
+	set(&token, "one")
+	set(&accepted, "one")
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, r *http.Request, m msg) {
+			if r.Header.Get("X-Key") != *accepted.Load() {
+				status(w, 401, "text/plain", "who are you?")
+				return
+			}
+			answer(w, m, "{}")
+		}
+	})
+	renew := func() ([]upstream.Field, error) {
+		if *token.Load() == "" {
+			return nil, errors.New("it is gone")
+		}
+		return []upstream.Field{{Name: "X-Key", Value: *token.Load()}}, nil
+	}
+	header, _ := renew()
+	c := dial(t, upstream.Endpoint{Name: "files", URL: s.URL, Transport: "http", Header: header, Renew: renew}, upstream.Options{})
+	for _, step := range []struct {
+		token, accepted, fails string
+		calls                  int
+	}{
+		{"one", "one", "", 1},
+		{"one", "two", "(401)", 1}, // it would be the same again
+		{"two", "two", "", 2},
+		{"two", "two", "", 1}, // what was renewed stays
+		{"three", "four", "(401)", 2},
+		{"a\nb", "five", "(401)", 1},
+		{"", "five", "(401)", 1},
+		{"five", "five", "", 2},
+	} {
+		set(&token, step.token)
+		set(&accepted, step.accepted)
+		before := s.count("tools/call")
+		_, err := call(t.Context(), c, nil)
+		if step.fails == "" && err != nil {
+			t.Errorf("%+v: %v", step, err)
+		} else if step.fails != "" {
+			failed(t, err, step.fails)
+		}
+		if n := s.count("tools/call") - before; n != step.calls {
+			t.Errorf("%+v: %d calls", step, n)
+		}
 	}
 }
 

@@ -271,17 +271,28 @@ func (s *servers) openURL(u *config.Upstream) func(context.Context, proxy.Peer) 
 	authorize := s.authorize(u)
 	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
 		e := upstream.Endpoint{Name: u.Name, URL: u.URL, Transport: u.Transport, Authorize: authorize}
-		for name, value := range u.Headers {
-			expanded, err := s.keeper.Expand(value)
-			if err != nil {
-				return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be reached", Unsent: true, Err: fmt.Errorf("header %s: %w", name, err)}
-			}
-			e.Header = append(e.Header, upstream.Field{Name: name, Value: expanded})
+		e.Renew = func() ([]upstream.Field, error) { return s.headers(u) }
+		var err error
+		if e.Header, err = e.Renew(); err != nil {
+			return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be reached", Unsent: true, Err: err}
 		}
 		ctx, cancel := context.WithTimeout(ctx, u.Start)
 		defer cancel()
 		return upstream.Dial(ctx, e, s.options(u, p))
 	}
+}
+
+// headers are those of a server as the secrets in them are now.
+func (s *servers) headers(u *config.Upstream) ([]upstream.Field, error) {
+	var fields []upstream.Field
+	for name, value := range u.Headers {
+		expanded, err := s.keeper.Expand(value)
+		if err != nil {
+			return nil, fmt.Errorf("header %s: %w", name, err)
+		}
+		fields = append(fields, upstream.Field{Name: name, Value: expanded})
+	}
+	return fields, nil
 }
 
 func (s *servers) openBuiltin(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
