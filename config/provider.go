@@ -18,6 +18,7 @@ type Provider struct {
 	Pos    capability.Pos
 	URL    string        // what paths of its API hang from, "" for the vendor's own
 	Key    string        // the handle of the secret that holds its key
+	Agents []string      // the ids of those that may use it; nil: all of them
 	Strict bool          // a host that is granted alone is not written where the vendor reaches beneath it too
 	Start  time.Duration // for its answer to begin
 	Idle   time.Duration // for its answer to go on
@@ -50,6 +51,19 @@ func providerKeys() []key[Provider] {
 		{
 			name: "url", takes: "a URL", read: (*reader).providerURL,
 			help: "where its API is, if not at the vendor's own address; without the /v1 of its paths",
+		},
+		{
+			name: "agents", takes: "a list of agents", help: "those that may use it; all of them, if this is left out",
+			read: func(r *reader, n *yaml.Node, p *Provider) {
+				p.Agents = r.words(n, "agents", "a list of agents", func(n *yaml.Node) string {
+					text, _ := r.text(n, "agents", "the id of an agent")
+					id := capability.AgentID(text)
+					if text != "" && id == "" {
+						r.at(n, "", "%q is no id of an agent", clip(text))
+					}
+					return id
+				})
+			},
 		},
 		{
 			name: "subdomains", takes: "accept or strict",

@@ -83,8 +83,12 @@ func (c *consultation) recognised() bool {
 
 // wellFormed looks at everything but the body.
 func (c *consultation) wellFormed() bool {
-	if c.policy.provider(c.name) == nil {
+	switch p := c.policy.provider(c.name); {
+	case p == nil:
 		c.refuse(http.StatusNotFound, capability.NotAvailable, "the gateway has no provider of this name")
+		return false
+	case !p.isFor(c.agent):
+		c.refuse(http.StatusForbidden, capability.NotAvailable, "the provider is not for this agent: agents: of it in the configuration names others")
 		return false
 	}
 	if status, why := obstacle(c.r); why != "" {
@@ -136,8 +140,8 @@ func (c *consultation) whole() ([]byte, bool) {
 func (c *consultation) decided(body []byte) bool {
 	for range maxTurns {
 		c.policy = c.server.policy.Load()
-		if c.provider = c.policy.provider(c.name); c.provider == nil || !c.policy.holds(c.credential, c.agent, c.server.now()) {
-			c.refuse(http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked, or the provider removed")
+		if c.provider = c.policy.provider(c.name); c.provider == nil || !c.provider.isFor(c.agent) || !c.policy.holds(c.credential, c.agent, c.server.now()) {
+			c.refuse(http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked, or the provider removed or given to others")
 			return false
 		}
 		reach, verdict := c.policy.Gate.Provider(c.agent)

@@ -101,6 +101,26 @@ func TestConsultToken(t *testing.T) {
 	}
 }
 
+// TestConsultAgents: a provider that is for some agents is for nobody else, also when
+// it becomes so while a request is on its way in.
+func TestConsultAgents(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	for name, agents := range map[string][]string{"all": nil, "some": {"agents/nobody"}, "none": {}} {
+		for _, p := range v.vendors {
+			p.Agents = agents
+		}
+		v.adopt()
+		for agent, want := range map[string]bool{"scout": name == "all", "nobody": name != "none"} {
+			before := len(v.saw())
+			resp := v.ask("POST", messages, greeting, "X-Api-Key", "", "X-Api-Key", v.tokens[agent])
+			body, went := text(t, resp), len(v.saw()) > before
+			if went != want || (resp.StatusCode == 200) != want || !want && (resp.StatusCode != 403 || !strings.Contains(body, "is not for this agent")) {
+				t.Errorf("%s, %s: %d %s", name, agent, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
 // TestConsultModels: what has no body goes up without one.
 func TestConsultModels(t *testing.T) {
 	v := consulting(t, proxy.Options{}, nil)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 // /provider/ and its name.
 type Provider struct {
 	Vendor provider.Vendor
+	Agents []string        // those that may use it; nil: all of them
 	URL    string          // what the paths of its API hang from
 	Rules  provider.Policy // what holds for every agent; the authority is that of the one who asks
 	Start  time.Duration   // for an answer to begin
@@ -24,6 +26,11 @@ type Provider struct {
 
 // providerPath begins the paths of providers.
 const providerPath = "/provider/"
+
+// isFor reports whether an agent may use the provider.
+func (p *Provider) isFor(agent string) bool {
+	return p.Agents == nil || slices.Contains(p.Agents, agent)
+}
 
 // provider finds a provider by its name.
 func (p *Policy) provider(name string) *Provider {

@@ -24,7 +24,7 @@ func (s *servers) providers() ([]*proxy.Provider, error) {
 			return nil, fmt.Errorf("%s: there is no provider %q", p.Pos, p.Name)
 		}
 		all = append(all, &proxy.Provider{
-			Vendor: vendor, URL: cmp.Or(p.URL, vendor.Base), Rules: rules(p), Start: p.Start, Idle: p.Idle,
+			Vendor: vendor, Agents: p.Agents, URL: cmp.Or(p.URL, vendor.Base), Rules: rules(p), Start: p.Start, Idle: p.Idle,
 			Key: func() (string, error) { return s.keeper.Expand(p.Key) },
 		})
 	}

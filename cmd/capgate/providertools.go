@@ -141,6 +141,9 @@ func (w *world) translated(vendor provider.Vendor, agent string) ([]provider.Too
 	}
 	policy := provider.Policy{}
 	if p := w.configured(vendor.Name); p != nil {
+		if p.Agents != nil && !slices.Contains(p.Agents, agent) {
+			return nil, broken(fmt.Errorf("%s is not for %s: agents: at %s names others", vendor.Name, agent, p.Pos), "")
+		}
 		policy = rules(p)
 	}
 	policy.Authority = reach

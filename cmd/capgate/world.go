@@ -87,13 +87,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	}
 	lib := skills.Load(cfg.SkillOptions(view), cfg.Skills.Folders...)
 	findings = append(findings, lib.Findings()...)
-	for _, m := range cfg.Skills.Mirrors {
-		if _, ok := roster.Agent(m.Agent); !ok {
-			findings = append(findings, capability.Finding{
-				Code: "skill_mirror", Severity: capability.Warning, Pos: m.Pos, Text: fmt.Sprintf("there is no agent %s, so that its mirror stays empty", m.Agent),
-			})
-		}
-	}
+	findings = append(findings, strangers(cfg, roster)...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
 		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...), Wide: cfg.Skills.Wide},
@@ -117,6 +111,26 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	w.policy.Hash = policyHash(w)
 	w.gate.Tools = w.policy.Tool
 	return w, nil
+}
+
+// strangers are agents that the configuration names and that are not there.
+func strangers(cfg *config.Config, roster *agents.Roster) []capability.Finding {
+	var all []capability.Finding
+	say := func(code string, pos capability.Pos, agent, text string) {
+		if _, ok := roster.Agent(agent); !ok {
+			all = append(all, capability.Finding{Code: code, Severity: capability.Warning, Pos: pos, Text: text})
+		}
+	}
+	for _, m := range cfg.Skills.Mirrors {
+		say("skill_mirror", m.Pos, m.Agent, fmt.Sprintf("there is no agent %s, so that its mirror stays empty", m.Agent))
+	}
+	for i := range cfg.Providers {
+		p := &cfg.Providers[i]
+		for _, agent := range p.Agents {
+			say("provider_agent", p.Pos, agent, fmt.Sprintf("%s: there is no agent %s", p.Name, agent))
+		}
+	}
+	return all
 }
 
 // hostView is how this machine reads paths: from the working directory, with the
