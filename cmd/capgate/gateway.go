@@ -27,8 +27,9 @@ type gateway struct {
 
 	mirrors *mirrors // copies of the skills that are kept in step, nil if none are
 
-	world  *world // the one in force
-	tokens string // the version of the credentials in force
+	world  *world        // the one in force
+	policy *proxy.Policy // the one in force: that of the world, or narrower
+	tokens string        // the version of the credentials in force
 }
 
 // journal is where a gateway records.
@@ -80,26 +81,33 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 
 // adopt puts a world in force.
 func (g *gateway) adopt(w *world) error {
-	creds, version, err := credentials(g.store)
-	if err != nil {
-		return err
-	}
-	if g.world != nil {
-		w.servers.slots = g.world.servers.slots
-		w.policy.Flags = g.world.policy.Flags
-	}
+	before := g.world
 	w.servers.log = g.log
-	if g.world != nil {
-		keep, err := keeper(w.cfg, g.world.servers.keeper)
+	if before != nil {
+		w.servers.slots, w.policy.Flags = before.servers.slots, before.policy.Flags
+		keep, err := keeper(w.cfg, before.servers.keeper)
 		if err != nil {
 			return err
 		}
 		w.servers.keeper = keep
 	}
-	p := *w.policy
+	g.world = w
+	err := g.enforce(*w.policy)
+	if err != nil {
+		g.world = before
+	}
+	return err
+}
+
+// enforce puts a policy in force, for the tokens that there are now.
+func (g *gateway) enforce(p proxy.Policy) error {
+	creds, version, err := credentials(g.store)
+	if err != nil {
+		return err
+	}
 	p.Credentials = creds
 	g.server.Adopt(&p)
-	g.world, g.tokens = w, version
+	g.policy, g.tokens = &p, version
 	g.notice("the policy " + p.Hash + " is in force")
 	g.mirror(&p)
 	return nil
@@ -198,7 +206,10 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 			case now := <-look.C:
 				g.server.Recheck()
 				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-				again = changed || err != nil || files.changed(cfg, now)
+				if err == nil && changed {
+					err = g.enforce(*g.policy) // at once, however long all else takes to read
+				}
+				again = err != nil || files.changed(cfg, now)
 			}
 		}
 	}
@@ -266,19 +277,11 @@ func wider(w *world, log *slog.Logger) error {
 
 // narrow puts records in force within the last policy.
 func (g *gateway) narrow(roster *agents.Roster) error {
-	creds, version, err := credentials(g.store)
-	if err != nil {
-		return err
-	}
 	p := *g.world.policy
-	p.Credentials, p.Hash = creds, p.Hash+"-narrowed"
+	p.Hash += "-narrowed"
 	before := g.world.gate
 	p.Gate = &gate.Gate{Roster: roster, Fence: before.Fence, Tools: before.Tools, Wide: before.Wide, Within: before}
-	g.server.Adopt(&p)
-	g.tokens = version
-	g.notice("the policy " + p.Hash + " is in force")
-	g.mirror(&p)
-	return nil
+	return g.enforce(p)
 }
 
 // acceptable refuses a configuration that allows more than its own tests say.
