@@ -25,8 +25,14 @@ const (
 	wholeBody = 256 << 10        // a larger answer is not put together before it is written
 )
 
-// ServeHTTP answers one request of an agent.
+// ServeHTTP answers one request of an agent. It must come over HTTP/1: another version
+// may go on sending what a handler wrote when that has returned, and its memory is
+// another agent's by then.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 {
+		http.Error(w, "only HTTP/1 is spoken here", http.StatusHTTPVersionNotSupported)
+		return
+	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the request before, on the same connection
 	switch r.URL.Path {
 	case "/mcp", "/mcp/":

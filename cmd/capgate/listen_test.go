@@ -4,13 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"capgate/proxy"
 )
 
 // TestListenSocket: serve listens at a socket that the command line names, only for
@@ -80,6 +86,41 @@ func TestListenRefused(t *testing.T) {
 		code := run(t.Context(), []string{"-c", filepath.Join(p.dir, "capgate.yml"), "serve", "--listen", c.at}, stdio{out: &errs, err: &errs})
 		if code != c.code || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: exit %d: %s", name, code, errs.String())
+		}
+	}
+}
+
+// TestServeOneProtocol: no client is answered over HTTP/2, whatever the listener
+// agrees to.
+func TestServeOneProtocol(t *testing.T) {
+	front, err := proxy.New(t.Context(), proxy.Options{Events: unrecorded{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer front.Close()
+	lender := httptest.NewTLSServer(http.NotFoundHandler())
+	defer lender.Close()
+	for protocol, answers := range map[string]bool{"http/1.1": true, "h2": false} {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: lender.TLS.Certificates, NextProtos: []string{protocol}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- serveHTTP(ctx, l, front, slog.New(slog.DiscardHandler)) }()
+		carrier := lender.Client().Transport.(*http.Transport).Clone()
+		carrier.ForceAttemptHTTP2 = true
+		resp, err := (&http.Client{Transport: carrier, Timeout: 10 * time.Second}).Get("https://" + l.Addr().String() + "/healthz")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if (err == nil) != answers || err == nil && resp.ProtoMajor != 1 {
+			t.Errorf("%s: %v, %v", protocol, resp, err)
+		}
+		carrier.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
 }

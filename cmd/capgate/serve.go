@@ -96,8 +96,10 @@ func tune() {
 
 // serveHTTP answers until the context ends, and lets requests end after that.
 func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *slog.Logger) error {
+	only := new(http.Protocols) // see [proxy.Server.ServeHTTP]
+	only.SetHTTP1(true)
 	srv := &http.Server{
-		Handler: front, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
+		Handler: front, Protocols: only, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
