@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -108,5 +111,70 @@ func TestCodex(t *testing.T) {
 				t.Errorf("a tool that is not shown answered %q", a.text())
 			}
 		})
+	}
+}
+
+// TestCodexSearch: a turn of Codex whose model is behind the gateway. Its own search
+// carries the agent's domains, and its other tools go up as they are.
+func TestCodexSearch(t *testing.T) {
+	program := installed(t, codex)
+	var mu sync.Mutex
+	var bodies []string
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/responses" || r.Header.Get("Authorization") != "Bearer "+ownKey {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		mu.Lock()
+		bodies = append(bodies, string(body))
+		mu.Unlock()
+		stream(w, []string{
+			`{"type":"response.created","response":{"id":"resp_1"}}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"two words","annotations":[]}]}}`,
+			`{"type":"response.completed","response":{"id":"resp_1","usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`,
+		})
+	}))
+	t.Cleanup(model.Close)
+	g := bureau(t, model.URL)
+	cmd := command(t, program, "exec", "--skip-git-repo-check", "--sandbox", "read-only", "go")
+	write(t, cmd.Dir, ".codex/config.toml", fmt.Sprintf("model = \"gpt-5\"\nmodel_provider = \"capgate\"\nweb_search = \"live\"\n"+
+		"[model_providers.capgate]\nname = \"capgate\"\nbase_url = %q\nenv_key = \"KEY\"\nwire_api = \"responses\"\nsupports_websockets = false\n",
+		g.address(t, "OPENAI_BASE_URL")))
+	cmd.Env = append(cmd.Env, "CODEX_HOME="+cmd.Dir+"/.codex", "KEY="+g.token)
+	o := run(t, cmd)
+	if o.code != 0 || !strings.Contains(o.out, "two words") {
+		t.Fatalf("ended with %d: %s%s", o.code, o.out, o.err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(bodies) == 0 {
+		t.Fatal("nothing came to the provider")
+	}
+	for _, body := range bodies {
+		var sent struct {
+			Tools []struct {
+				Type, Name string
+				Filters    struct {
+					Domains []string `json:"allowed_domains"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(body), &sent); err != nil {
+			t.Fatal(err)
+		}
+		var search []string
+		functions := 0
+		for _, tool := range sent.Tools {
+			switch tool.Type {
+			case "web_search":
+				search = append(search, strings.Join(tool.Filters.Domains, " "))
+			case "function", "custom":
+				functions++
+			}
+		}
+		if !slices.Equal(search, []string{"github.com"}) || functions == 0 {
+			t.Errorf("it may search in %q, and has %d functions of its own: %s", search, functions, body)
+		}
 	}
 }
