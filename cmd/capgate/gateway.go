@@ -205,14 +205,20 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				again = true
 			case now := <-look.C:
 				g.server.Recheck()
-				changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-				if err == nil && changed {
-					err = g.enforce(*g.policy) // at once, however long all else takes to read
-				}
-				again = err != nil || files.changed(cfg, now)
+				again = g.renew() != nil || files.changed(cfg, now)
 			}
 		}
 	}
+}
+
+// renew puts tokens in force that were issued or revoked: at once, however long all
+// else takes to read.
+func (g *gateway) renew() error {
+	changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
+	if err != nil || !changed {
+		return err
+	}
+	return g.enforce(*g.policy)
 }
 
 // follow watches the folders of records that a configuration names.
