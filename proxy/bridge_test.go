@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -248,6 +249,34 @@ func TestParkedPartly(t *testing.T) {
 	}
 	if n := len(s.calls()); n != 1 {
 		t.Errorf("the server got %d calls", n)
+	}
+}
+
+// TestParkedAgain: a parked call that goes up once more says what it said, whatever
+// became of the memory that it stood in the first time.
+func TestParkedAgain(t *testing.T) {
+	s := &scripted{}
+	s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		if len(s.calls()) > 1 {
+			return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+		}
+		if r.Sent != nil {
+			r.Sent()
+			copy(r.Around, bytes.Repeat([]byte("#"), len(r.Around))) // it is another agent's now
+		}
+		return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "no longer knows the session", Unsent: true, Lost: true}
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": strings.ReplaceAll(reader, "fs.read", "fs.write")}, up)
+	long := `{"name":"files__write_file","arguments":{"path":"` + w.root + `/docs/a","content":"` + strings.Repeat("a", 40<<10) + `"}}`
+	a := w.client("scout").modern("tools/call", long, `{"elicitation":{}}`)
+	calls := s.calls()
+	if len(calls) != 2 || a.Error != nil {
+		t.Fatalf("%d calls: %.200s", len(calls), a.Raw)
+	}
+	if !bytes.Equal(calls[0].Params, calls[1].Params) {
+		t.Errorf("what goes up again is %.80q", calls[1].Params)
 	}
 }
 

@@ -134,6 +134,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
 	}
 	r := c.request(o, info, token) // now: the document goes when this request does
+	r.Around, r.Sent = nil, nil    // it may go up once more: what it stands in is nobody else's
 	o.line.begin(c, p)
 	c.server.work.Go(func() {
 		defer cancel()
