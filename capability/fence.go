@@ -21,8 +21,8 @@ type Fence struct {
 // hidden is a file by its name, or by that and its folder's: "/mcp.json",
 // "/.codex/config.toml".
 type hidden struct {
-	name, folder string
-	place        *pattern.Pattern // anywhere
+	name, folder  string
+	place, inside *pattern.Pattern // the file and its folder, anywhere
 }
 
 // NewFence fences off directories and files, by each place they are known by.
@@ -42,7 +42,7 @@ func (f Fence) Hiding(names ...string) Fence {
 	for _, name := range names {
 		h := hidden{name: "/" + name, place: folded("/**/", name, "")}
 		if folder, _, ok := strings.Cut(name, "/"); ok {
-			h.folder = "/" + folder
+			h.folder, h.inside = "/"+folder, folded("/**/", folder, "")
 		}
 		f.hidden = append(f.hidden, h)
 	}
@@ -163,11 +163,29 @@ func (p Path) isNamed(h hidden, whole bool) bool {
 	for _, glob := range p.globs {
 		text := glob.String()
 		last := text[strings.LastIndexByte(text, '/')+1:]
-		if strings.Trim(last, "*?{,}") != "" && mayMeet(glob, h.place) {
+		if !isOpen(last) && mayMeet(glob, h.place) || whole && mayLead(text, h.inside) {
 			return true
 		}
 	}
 	return false
+}
+
+// isOpen reports whether nothing but wildcards stands in a segment of a glob.
+func isOpen(segment string) bool { return strings.Trim(segment, "*?{,}") == "" }
+
+// mayLead reports whether a glob may stand for what is in a folder: it, without the
+// open segments at its end, may be the folder's name.
+func mayLead(glob string, folder *pattern.Pattern) bool {
+	glob = strings.TrimSuffix(glob, "{,/**}")
+	for isOpen(glob[strings.LastIndexByte(glob, '/')+1:]) {
+		cut := strings.LastIndexByte(glob, '/')
+		if cut <= 0 {
+			return false
+		}
+		glob = glob[:cut]
+	}
+	p, err := pattern.Parse(glob, pattern.Slash)
+	return err != nil || mayMeet(p, folder)
 }
 
 // mayMeet reports whether some path is both of a glob and at a place.
@@ -176,9 +194,30 @@ func mayMeet(glob, place *pattern.Pattern) bool {
 	return meets || capped
 }
 
-// endsFolded is strings.HasSuffix for names of ASCII that may differ in case.
+// endsFolded is strings.HasSuffix for whole segments that may differ in case, or in
+// what file systems that ignore case take for the same.
 func endsFolded(p, end string) bool {
-	return len(p) >= len(end) && strings.EqualFold(p[len(p)-len(end):], end)
+	at := len(p)
+	for range strings.Count(end, "/") {
+		if at = strings.LastIndexByte(p[:at], '/'); at < 0 {
+			return false
+		}
+	}
+	return strings.EqualFold(apart(p[at:]), end)
+}
+
+// apart writes ligatures as their letters, and leaves out what is never seen.
+func apart(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	text = strings.NewReplacer("\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st").Replace(text)
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // subtreeFolded is a directory and all beneath in upper and lower case.

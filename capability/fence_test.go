@@ -102,6 +102,12 @@ func TestFenceHiding(t *testing.T) {
 		"fs.read{glob=**/*.md}":                      false,
 		"fs.read{glob=docs/**}":                      false,
 		"fs.read{glob=docs/*}":                       false,
+		"fs.read{glob=.codex/*}":                     true,
+		"fs.read{glob=a/.CODEX/**/*}":                true,
+		"fs.read{glob=a/.c*/**}":                     true,
+		"fs.read{glob=**/*}":                         false,
+		"fs.read{glob=/*/*}":                         false,
+		"fs.read{glob=.codex/skills/*}":              false,
 		"fs.read{tree=.}":                            false,
 		"fs.read{path=x.mcp.json}":                   false,
 		"fs.read{path=.mcp.json.bak}":                false,
@@ -118,6 +124,13 @@ func TestFenceHiding(t *testing.T) {
 		"proc.exec{argv=[cat,a]}":                    false,
 		"proc.exec{argv=[mv,x,.codex]}":              true,
 		"net.get{url=https://example.com/.mcp.json}": false,
+
+		// The same name to a file system that ignores case.
+		"fs.read{path=.mcp.j\u017fon}":          true,
+		"fs.write{path=.codex/con\ufb01g.toml}": true,
+		"fs.write{path=.mcp.js\ufe0fon}":        true,
+		"proc.exec{argv=[cat,.mcp.j\u200bson]}": true,
+		"fs.read{path=.mcp.j\u00e9on}":          false,
 	} {
 		if got := fence.Touches(need(t, text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
