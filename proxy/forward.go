@@ -21,6 +21,7 @@ type order struct {
 	header []upstream.Field
 	body   func(dst []byte) []byte // the members of params, without _meta
 	again  []byte                  // further members that a retry carries
+	up     bool                    // the server has answered it, and asked for more
 }
 
 // request writes an order in the words of the server.
@@ -178,6 +179,11 @@ func isTraceParent(text string) bool {
 // forward sends an order up and brings the answer back as a reply.
 func (c *call) forward(o *order) reply {
 	answer, err := c.exchange(o)
+	if errors.Is(err, errStale) { // so that it did not go up
+		c.stale = true
+		c.outcome(0, err.Error())
+		return reply{}
+	}
 	if err != nil {
 		return c.failed(o, err)
 	}
@@ -349,6 +355,7 @@ func (c *call) rounds(ctx context.Context, o *order) (upstream.Answer, error) {
 		if err != nil || answer.Type != "input_required" || !mayNeedInput(o.method) {
 			return c.known(answer, err)
 		}
+		o.up = true
 		done, err := c.supply(ctx, o, &answer)
 		if err != nil || done {
 			return answer, err
@@ -387,11 +394,23 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+		if err := c.current(o); err != nil {
+			return upstream.Answer{}, err
+		}
 		o.line.loudness(ctx, conn, c.logLevel())
 		r := c.request(o, conn.Info(), token)
 		r.Into = into
 		return conn.Call(ctx, r, sink)
 	})
+}
+
+// current refuses to send up what was decided by a policy that has gone while the
+// server was reached, or reached once more.
+func (c *call) current(o *order) error {
+	if !o.up && c.server.policy.Load() != c.policy {
+		return errStale
+	}
+	return nil
 }
 
 // progress is the token that the agent wants progress to be reported by.

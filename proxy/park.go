@@ -140,7 +140,12 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 		defer cancel()
 		defer close(p.done)
 		defer o.line.finish(c)
-		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) { return conn.Call(ctx, r, p) })
+		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+			if err := c.current(o); err != nil {
+				return upstream.Answer{}, err
+			}
+			return conn.Call(ctx, r, p)
+		})
 	})
 	return p
 }

@@ -185,8 +185,9 @@ func (s *Server) sweep() {
 	}
 }
 
-// Adopt puts a policy in force. Calls that were decided go on; the next one
-// obeys the new policy. Who sees other tools than before is told so.
+// Adopt puts a policy in force. Calls that have gone up go on; the next one, and
+// what still waits for its server, obeys the new policy. Who sees other tools than
+// before is told so.
 func (s *Server) Adopt(p *Policy) {
 	s.policy.Store(p)
 	for _, t := range s.everyone() {

@@ -1,9 +1,11 @@
 package proxy_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"capgate/mapping"
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // H: a call is decided by the grants of one policy and the mapping of another.
@@ -56,6 +59,44 @@ func TestHostileTwoPolicies(t *testing.T) {
 	close(goOn)
 	if a := <-done; denialOf(t, a).Code == "" || len(s.calls()) > 0 {
 		t.Errorf("neither policy allows it, and it went up: %s", a.Raw)
+	}
+}
+
+// TestGrantTakenMeanwhile: what was decided, and did not reach its server before the
+// grant was taken, does not go up when the server is reached again.
+func TestGrantTakenMeanwhile(t *testing.T) {
+	for name, mayAsk := range map[string][]string{"modern": nil, "legacy": nil, "parked": {"elicitation"}} {
+		t.Run(name, func(t *testing.T) {
+			var w *world
+			s := &scripted{}
+			s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+				if len(s.calls()) > 1 {
+					return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+				}
+				w.write("scout", strings.ReplaceAll(reader, "docs", "notes"))
+				w.adopt()
+				return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "no longer knows the session", Unsent: true, Lost: true}
+			}
+			up := files(t, s)
+			up.MayAsk = mayAsk
+			w = start(t, map[string]string{"scout": reader}, up)
+			c := w.client("scout")
+			call := func() said {
+				params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+				if name == "legacy" {
+					c.initialize("{}")
+					return c.request("tools/call", params)
+				}
+				return c.modern("tools/call", params, `{"elicitation":{}}`)
+			}
+			if d := denialOf(t, call()); d.Code != "scope_violation" || len(s.calls()) != 1 {
+				t.Errorf("it is answered with %q after %d calls", d.Code, len(s.calls()))
+			}
+			outcomes, decisions := w.events.of("outcome"), w.events.of("decision")
+			if len(outcomes) != 1 || outcomes[0].Error == "" || len(decisions) != 2 || decisions[1].Decision != "deny" {
+				t.Errorf("recorded are %v and %v", decisions, outcomes)
+			}
+		})
 	}
 }
 
