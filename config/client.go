@@ -3,14 +3,17 @@ package config
 // ClientFiles are the names of the files that tell clients which servers to use, with
 // which tokens. Whoever could read them would be another agent, and whoever could
 // write them would go past the gateway. A name has its folder before it where it means
-// something else elsewhere.
+// something else elsewhere, or where the folder is what a client looks for: put in its
+// place as a whole, it would bring a file along.
 func ClientFiles() []string {
 	return []string{
 		".mcp.json", "mcp.json", "managed-mcp.json", // Claude Code, Cursor, VS Code, Kiro, LM Studio and others
+		".cursor/mcp.json", ".vscode/mcp.json", ".kiro/settings/mcp.json", ".roo/mcp.json", ".amazonq/mcp.json",
 		".claude.json", ".claude/settings.json", ".claude/settings.local.json",
 		"claude_desktop_config.json",
 		".codex/config.toml",
-		".gemini/settings.json",
+		".gemini/settings.json", "gemini-extension.json", ".qwen/settings.json",
+		".crush.json", "crush.json",
 		"mcp-config.json",                              // Copilot
 		"mcp_config.json",                              // Windsurf
 		"mcp_settings.json", "cline_mcp_settings.json", // Roo, Cline
