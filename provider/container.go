@@ -117,8 +117,10 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 
 // anywhere holds whatever public names are asked for.
 func anywhere(names []string) (d domains) {
+	seen := map[entry]bool{}
 	for _, name := range names {
-		if e, ok := readEntry(name, false); ok {
+		if e, ok := readEntry(name, false); ok && !seen[e] {
+			seen[e] = true
 			d.held = append(d.held, domain{e.name, true})
 		}
 	}

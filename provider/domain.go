@@ -148,13 +148,13 @@ func (d domains) meet(a asked, l list) answer {
 // specific of two that nest. A name that is held alone holds nothing beneath it.
 func (d domains) within(texts []string, l list, out *answer) []entry {
 	var entries []entry
-	seen := map[string]bool{} // a text again would bring in all that is beneath it again
+	seen := map[entry]bool{} // a name again, however written, would bring in all that is beneath it again
 	for _, text := range texts {
-		if seen[text] {
+		e, ok := readEntry(text, l.paths)
+		if seen[e] {
 			continue
 		}
-		seen[text] = true
-		e, ok := readEntry(text, l.paths)
+		seen[e] = true
 		n := len(entries)
 		for _, h := range d.held {
 			switch {

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -218,5 +219,41 @@ func TestSameNames(t *testing.T) {
 	once, often := ask(names[0]), ask(strings.Join(names, ","))
 	if once != often || strings.Count(once, "example.com") != len(held) {
 		t.Errorf("once:  %s\noften: %s", once, often)
+	}
+}
+
+// TestSameNamesCost: the spellings of one name cost no more memory than as many names do,
+// for a search and for the network of a container.
+func TestSameNamesCost(t *testing.T) {
+	const search = `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":[%s]}]}`
+	const box = `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":[%s]}}}]}`
+	grants := []string{"provider.code_execution", `net.post{hosts=["*"]}`, `net.put{hosts=["*"]}`, `net.delete{hosts=["*"]}`}
+	var held, alike, apart []string
+	for i := range 500 {
+		held = append(held, fmt.Sprintf("h%d.example.com", i))
+		name := []byte("example.com")
+		for bit := range 9 {
+			if i>>bit&1 == 1 {
+				name[bit%7+bit/7*8] -= 'a' - 'A' // none of them is the dot
+			}
+		}
+		alike = append(alike, `"`+string(name)+`"`, fmt.Sprintf(`"x%d.example.com"`, i))
+		apart = append(apart, fmt.Sprintf(`"a%d.example.org"`, i), fmt.Sprintf(`"b%d.example.net"`, i))
+	}
+	for where, test := range map[string]struct{ body, gets string }{
+		messages:  {search, hosts(held...)},
+		responses: {box, hosts("*")},
+	} {
+		p := holding(t, append(grants, test.gets)...)
+		cost := func(names []string) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			rewrite(t, where, fmt.Sprintf(test.body, strings.Join(names, ",")), p)
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if same, other := cost(alike), cost(apart); same > 2*other {
+			t.Errorf("%s: %d bytes for one name, %d for as many names", where, same, other)
+		}
 	}
 }
