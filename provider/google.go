@@ -18,8 +18,10 @@ func (r *request) googleMember(name string) rule {
 	switch fold(name) {
 	case "safetysettings", "store", "servicetier":
 		return keep
-	case "generationconfig", "labels":
+	case "labels":
 		return r.opaque
+	case "generationconfig":
+		return r.generation
 	case "model":
 		return r.modelMember
 	case "contents":
@@ -42,6 +44,27 @@ func (r *request) googleMember(name string) rule {
 		return r.refusedUnlessNull("what the provider keeps cannot be judged: send the contents")
 	}
 	return nil
+}
+
+// generation judges the settings of an answer: schemas are not looked at, the rest
+// may name models and places.
+func (r *request) generation(v wire.Value) bool {
+	if v.Kind() == wire.Null {
+		return true
+	}
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "responseschema", "responsejsonschema":
+			return r.opaque
+		case "stopsequences":
+			return keep
+		}
+		return func(v wire.Value) bool {
+			r.inputs(v)
+			return true
+		}
+	})
+	return true
 }
 
 func (r *request) contents(v wire.Value) bool {

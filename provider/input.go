@@ -81,7 +81,9 @@ func (r *request) inputMember(name string, v wire.Value) {
 		}
 	case "fileid", "fileids":
 		r.stored(v)
-	case "model":
+	case "gcsuri":
+		r.refusedUnlessNull("a provider stores nothing where an agent says")(v)
+	case "model", "modelname":
 		r.modelMember(v)
 	case "models":
 		r.elements(v, r.modelMember)

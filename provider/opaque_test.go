@@ -49,10 +49,10 @@ func said() []struct{ where, body, places string } {
 			{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"a"}}],"reasoning_content":"r"},{"role":"tool","tool_call_id":"c","content":"o"}]}`, `
 			functions.0.parameters messages.0.content messages.1.content.0.text messages.2.reasoning_content messages.2.tool_calls.0 messages.3.content
 			metadata prediction response_format tools.0.function.description tools.0.function.parameters`},
-		{generate, `{"systemInstruction":{"parts":[{"text":"t"}]},"generationConfig":{"responseSchema":{"id":"i"}},
+		{generate, `{"systemInstruction":{"parts":[{"text":"t"}]},"generationConfig":{"responseSchema":{"id":"i"},"_responseJsonSchema":{"id":"i"},"responseMimeType":"m","stopSequences":["s"],"speechConfig":{"languageCode":"l"}},
 			"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"id":"i"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},
 			"contents":[{"role":"user","parts":[{"text":"t"},{"inlineData":{"mimeType":"m","data":"aGk="}}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":"b"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"o":"o"}}}]}]}`, `
-			contents.0.parts.0.text contents.1.parts.0.functionCall contents.2.parts.0.functionResponse.response generationConfig
+			contents.0.parts.0.text contents.1.parts.0.functionCall contents.2.parts.0.functionResponse.response generationConfig._responseJsonSchema generationConfig.responseSchema
 			systemInstruction.parts.0.text tools.0.functionDeclarations.0.description tools.0.functionDeclarations.0.parametersJsonSchema`},
 		{"openai /v1/embeddings", `{"model":"m","input":["a","b"],"user":"u"}`, `input.0 input.1`},
 		{"openai /v1/embeddings", `{"model":"m","input":"a"}`, `input`},

@@ -87,6 +87,14 @@ func TestMismatches(t *testing.T) {
 			where: messages, grants: []string{hosts("github.com")}, body: search(`,"allowed_domains":["gist.github.com"]`),
 			sent: none, did: "omitted web_search_20250305 scope_violation",
 		},
+		"8 beneath what is blocked": {
+			where: messages, grants: []string{hosts("*.github.com")}, body: search(`,"allowed_domains":["gist.github.com"],"blocked_domains":["github.com"]`),
+			sent: none, did: "omitted web_search_20250305 scope_violation",
+		},
+		"10 a name of the local network": {
+			where: messages, grants: []string{hosts("intranet.local", "*.github.com")}, body: search(``),
+			sent: search(`,"allowed_domains":["github.com"]`), did: "narrowed web_search_20250305 [github.com]",
+		},
 		"2 a wildcard is exact": {
 			where: messages, grants: []string{hosts("*.github.com")}, body: search(``), change: strict,
 			sent: search(`,"allowed_domains":["github.com"]`), did: "narrowed web_search_20250305 [github.com]",
@@ -183,8 +191,8 @@ func TestMismatches(t *testing.T) {
 		},
 		"14 a grant of its own": {
 			where: generate, grants: []string{"provider.google_maps", "provider.web_search"},
-			body: `{"contents":[],"tools":[{"googleSearch":{}},{"google_maps":{}},{"fileSearch":{}}]}`,
-			sent: `{"contents":[],"tools":[{"googleSearch":{}},{"google_maps":{}}]}`, did: "omitted fileSearch capability_absent",
+			body: `{"contents":[],"tools":[{"googleSearch":{}},{"google_maps":{}},{"fileSearch":{}},{"urlContext":{}}]}`,
+			sent: `{"contents":[],"tools":[{"googleSearch":{}},{"google_maps":{}}]}`, did: "omitted fileSearch capability_absent; omitted urlContext capability_absent",
 		},
 		"14 the preview takes no list": {
 			where: responses, grants: []string{hosts("*.github.com")}, body: `{"input":"a","tools":[{"type":"web_search_preview"},{"type":"function","name":"f"}]}`,
