@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -241,6 +242,7 @@ func (c *consultation) unanswered(ctx context.Context, err error) {
 	switch cause := context.Cause(ctx); {
 	case c.r.Context().Err() != nil:
 		c.outcome(0, "the agent left")
+		panic(http.ErrAbortHandler) // one that still reads shall not take nothing for an answer
 	case errors.Is(cause, errStart):
 		c.failed(http.StatusGatewayTimeout, errStart)
 	default:
@@ -251,12 +253,13 @@ func (c *consultation) unanswered(ctx context.Context, err error) {
 
 // unfit says what about an answer keeps it from being passed on.
 func unfit(resp *http.Response) string {
-	switch encoding := resp.Header.Get("Content-Encoding"); {
+	encoded := func(form string) bool { return form != "" && form != "identity" }
+	switch {
 	case resp.StatusCode < http.StatusOK:
 		return "it answers with " + strconv.Itoa(resp.StatusCode) + ", which is no answer"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return "it sends the request elsewhere (" + strconv.Itoa(resp.StatusCode) + ")"
-	case encoding != "" && encoding != "identity":
+	case slices.ContainsFunc(resp.Header["Content-Encoding"], encoded):
 		return "it compresses its answer without being asked to"
 	}
 	return ""

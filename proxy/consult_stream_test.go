@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -146,6 +147,29 @@ func TestConsultGoneBefore(t *testing.T) {
 	case <-left:
 	case <-time.After(10 * time.Second):
 		t.Fatal("the provider is still asked")
+	}
+}
+
+// TestConsultHalfGone: who has left by half and still reads is shown no answer where
+// there was none.
+func TestConsultHalfGone(t *testing.T) {
+	v := consulting(t, proxy.Options{}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	conn, err := net.Dial("tcp", v.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		messages, conn.RemoteAddr(), v.tokens["scout"], len(greeting), greeting)
+	v.await(func() bool { return len(v.saw()) == 1 })
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -200,9 +200,10 @@ func TestConsultAnswers(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(b.Bytes())
 		},
-		"nothing":            func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"no status there is": inBytes("HTTP/1.1 042 Odd\r\nContent-Length: 2\r\n\r\n{}"),
-		"another protocol":   inBytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nabc"),
+		"gzip, in another line": inBytes("HTTP/1.1 200 OK\r\nContent-Encoding: \r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"),
+		"nothing":               func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no status there is":    inBytes("HTTP/1.1 042 Odd\r\nContent-Length: 2\r\n\r\n{}"),
+		"another protocol":      inBytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nabc"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := consulting(t, proxy.Options{}, script)
