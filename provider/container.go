@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"slices"
+
 	"capgate/capability"
 	"capgate/wire"
 )
@@ -98,10 +100,11 @@ func (r *request) reached(names []string, wide bool) (capability.Code, string) {
 	return "", ""
 }
 
-// open returns the names that every net verb covers, of those that are asked for.
-// There is no way to say that a container may reach everything.
+// open returns the names that every net verb covers, of those that are asked for. A
+// name that one verb holds alone is no leave for what another holds beneath it. There is
+// no way to say that a container may reach everything.
 func (r *request) open(wants asked) (names []string, wide bool) {
-	named := list{most: maxNetwork, apart: true}
+	named, all := list{most: maxNetwork, apart: true}, []domains(nil)
 	for _, v := range []capability.Verb{get, "net.post", "net.put", "net.delete"} {
 		d := domainsOf(r.policy.hosts(v), r.policy.Strict)
 		if d.all && wants.limited {
@@ -111,8 +114,12 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 		}
 		got := d.meet(wants, named)
 		wants, wide = asked{allowed: got.names, limited: true}, wide || len(got.wider) > 0
+		all = append(all, d)
 	}
-	return wants.allowed, wide
+	names = slices.DeleteFunc(wants.allowed, func(name string) bool {
+		return slices.ContainsFunc(all, func(d domains) bool { return !d.covers(name) })
+	})
+	return names, wide && len(names) > 0
 }
 
 // anywhere holds whatever public names are asked for.

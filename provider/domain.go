@@ -58,6 +58,11 @@ func domainsOf(hosts []capability.Host, strict bool) domains {
 	return d
 }
 
+// covers reports whether a name is held.
+func (d domains) covers(name string) bool {
+	return slices.ContainsFunc(d.held, func(h domain) bool { return name == h.name || h.tree && beneath(name, h.name) })
+}
+
 // isSuffix reports whether names directly beneath a name are given out to anybody.
 func isSuffix(name string) bool {
 	suffix, _ := publicsuffix.PublicSuffix(name)

@@ -57,6 +57,53 @@ func TestStrictLaw(t *testing.T) {
 	}
 }
 
+// TestNetworkLaw: over random grants, a container reaches no name that a net verb does
+// not hold, and strictly none beneath it either.
+func TestNetworkLaw(t *testing.T) {
+	hosts := []string{"*", "a.com", "*.a.com", "b.a.com", "*.b.a.com", "x.b.a.com", "a.com:443", "*.com", "ba.com", "*.github.io", "localhost"}
+	verbs := []capability.Verb{"net.get", "net.post", "net.put", "net.delete"}
+	r := rand.New(rand.NewPCG(3, 4))
+	some := func() string {
+		list := make([]string, 1+r.IntN(3))
+		for i := range list {
+			list[i] = hosts[r.IntN(len(hosts))]
+		}
+		text, _ := json.Marshal(list)
+		return string(text)
+	}
+	sent := 0
+	for range 3000 {
+		grants, policy := []string{"provider.code_execution"}, ""
+		for _, v := range verbs {
+			grants = append(grants, fmt.Sprintf("%s{hosts=%s}", v, some()))
+		}
+		if r.IntN(2) == 0 {
+			policy = `,"network_policy":{"type":"allowlist","allowed_domains":` + some() + `}`
+		}
+		p := holding(t, grants...)
+		p.Strict = r.IntN(2) == 0
+		out, _, _ := rewrite(t, responses, `{"tools":[{"type":"code_interpreter","container":{"type":"auto"`+policy+`}}]}`, p)
+		_, list, reaches := strings.Cut(out, `"allowed_domains":[`)
+		if !reaches {
+			continue
+		}
+		sent++
+		list, _, _ = strings.Cut(list, "]")
+		for name := range strings.SplitSeq(strings.ReplaceAll(list, `"`, ""), ",") {
+			for _, v := range verbs {
+				target, _ := capability.ParseTarget(name)
+				below, _ := capability.ParseTarget("sub." + name)
+				if !p.Authority.Require(capability.Net(v, target)).Allowed() || p.Strict && !p.Authority.Require(capability.Net(v, below)).Allowed() {
+					t.Fatalf("%q: %s is not held for %s: %s", grants, v, name, out)
+				}
+			}
+		}
+	}
+	if sent < 200 {
+		t.Errorf("only %d containers reach anything: that says nothing", sent)
+	}
+}
+
 // tooWide says what a provider reads by a list that is not held. Nil is no list.
 func tooWide(p provider.Policy, list, probes []string) string {
 	switch {
