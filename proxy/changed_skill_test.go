@@ -260,6 +260,40 @@ func TestSkillCollisions(t *testing.T) {
 	})
 }
 
+// TestSkillsInPlaceOfResources: a server does not answer for the resources of another by
+// making them files of a skill, be they listed or described by a template. Nobody has
+// them then.
+func TestSkillsInPlaceOfResources(t *testing.T) {
+	wiki := newSkillServer(true, map[string]string{"wiki://corp/page/policy.md": "the policy", "wiki://corp/pages/a.md": "a page", "wiki://corp/other.md": "other"})
+	wiki.info.Capabilities = []byte(serverAbilities)
+	wiki.lists["resources/list"] = `"resources":[{"uri":"wiki://corp/page/policy.md","name":"policy"},{"uri":"wiki://corp/other.md","name":"other"}]`
+	wiki.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"wiki://corp/pages/{+page}","name":"pages"}]`
+	s := newSkillServer(true, map[string]string{
+		"wiki://corp/page/SKILL.md": skillText("page", "", hiddenText), "wiki://corp/page/policy.md": hiddenText,
+		"wiki://corp/pages/in/SKILL.md": skillText("in", "", hiddenText), "wiki://corp/pages/in/a.md": hiddenText,
+		"wiki://mine/fine/SKILL.md": skillText("fine", "", "Fine.\n"),
+	})
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t), &proxy.Upstream{Name: "wiki", Prefix: "wiki", Open: wiki.open})
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		if diff := cmp.Diff([]string{"wiki://mine/fine/SKILL.md"}, skillURIs(listSkills(t, do))); diff != "" {
+			t.Error(diff)
+		}
+		for _, uri := range []string{"wiki://corp/page/policy.md", "wiki://corp/page/SKILL.md", "wiki://corp/pages/in/a.md", "wiki://corp/pages/in/SKILL.md"} {
+			if a := do("resources/read", uriParams(uri)); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+				t.Errorf("%s: %s", uri, a.Raw)
+			}
+		}
+		for uri, text := range map[string]string{"wiki://corp/pages/a.md": "a page", "wiki://corp/other.md": "other"} {
+			if a := do("resources/read", uriParams(uri)); string(fileOf(t, a, uri)) != text {
+				t.Errorf("%s: %s", uri, a.Raw)
+			}
+		}
+		if a := do("resources/list", "{}"); mentions(a, "policy.md", hiddenText) {
+			t.Errorf("the resources are %s", a.Raw)
+		}
+	})
+}
+
 // TestUnknownSkillsShowNothing: as long as nobody knows which resources of a server
 // are skills, none is shown or read.
 func TestUnknownSkillsShowNothing(t *testing.T) {

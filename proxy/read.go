@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"capgate/capability"
@@ -254,7 +255,7 @@ func (c *call) complete() reply {
 	}})
 }
 
-// template finds a template by its text.
+// template finds a template that may be completed by its text.
 func (c *call) template(text string) *resource {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
@@ -271,6 +272,9 @@ func (c *call) template(text string) *resource {
 			return nil // several servers claim it
 		}
 		found = t
+	}
+	if found != nil && slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == found.line && s.tells(text) }) {
+		return nil
 	}
 	return found
 }

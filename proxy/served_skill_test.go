@@ -214,6 +214,8 @@ func servedRoutes() (all []string) {
 		"repo://acme/x/skills/own/../hid/a.md", "repo://acme/x/skills/%68id/a.md", "repo://acme/x/skills/%2568id/a.md", "repo://acme//x/skills/hid/a.md",
 		"repo:/acme/x/skills/hid/a.md", "repo://acme/x\\skills/hid/a.md", "repo://acme/x/skills/hid/a.md?x", "repo://acme/x/skills/hid/a.md#x", "repo://acme/x/skills/hid",
 		"repo://acme/x/skills/own/unlisted.md", "repo://acme/x/skills/other/SKILL.md", "repo://acme/x/sk\tills/hid/a.md",
+		"repo://acme/x/?/../skills/hid/a.md", "repo://acme/x/#/../skills/hid/a.md", "repo://acme/x/ſkills/hid/a.md", "repo://acme/x/skills/hid./a.md", "repo://acme/x/skills/hid;v=1/a.md",
+		"repo://acme/x/skills/own/..;/hid/a.md", "repo://acme/x/skills/hid::$INDEX_ALLOCATION/a.md", "repo://acme:80/x/skills/hid/a.md", "repo://me@acme/x/skills/hid/a.md",
 	} {
 		for _, method := range []string{"resources/read", "skills/get", "resources/directory/read", "resources/subscribe"} {
 			all = append(all, method+` {"uri":`+string(mustJSON(uri))+`}`)
@@ -222,7 +224,7 @@ func servedRoutes() (all []string) {
 	for _, name := range []string{"files__secret", "files__outer", "files__inner", "secret", "files__hid"} {
 		all = append(all, `prompts/get {"name":"`+name+`"}`)
 	}
-	for _, template := range []string{"skill://{name}/{+path}", "{+uri}", "repo://acme/{+path}"} {
+	for _, template := range []string{"skill://{name}/{+path}", "{+uri}", "repo://acme/{+path}", "repo://acme/x/skills/{path}/a.md"} {
 		all = append(all, `completion/complete {"ref":{"type":"ref/resource","uri":"`+template+`"},"argument":{"name":"path","value":""}}`)
 	}
 	return all
@@ -233,7 +235,8 @@ func servedRoutes() (all []string) {
 // asked nothing.
 func TestHiddenServedSkills(t *testing.T) {
 	s := newSkillServer(true, servedFiles())
-	s.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"skill://{name}/{+path}","name":"t"},{"uriTemplate":"{+uri}","name":"t"},{"uriTemplate":"repo://acme/{+path}","name":"t"}]`
+	s.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"skill://{name}/{+path}","name":"t"},{"uriTemplate":"{+uri}","name":"t"},{"uriTemplate":"repo://acme/{+path}","name":"t"},` +
+		`{"uriTemplate":"repo://acme/x/skills/{path}/a.md","name":"t"}]`
 	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 	c := w.client("scout")
 	c.initialize("{}")

@@ -102,12 +102,14 @@ func (a *assembly) addServed(from *source, items []item) {
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.
 func (s *source) secludes(uri string) bool {
-	if len(s.claims) == 0 {
+	if s.unknown || len(s.claims) == 0 {
 		return s.unknown || isSkillURI(uri)
 	}
-	loose := looseURI(uri)
-	return s.unknown || strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) ||
-		slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) })
+	all := looseURIs(uri)
+	return slices.ContainsFunc(all[:], func(loose string) bool {
+		return strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) ||
+			slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) })
+	})
 }
 
 // unless is the connection that a resource is read over, nil when the resource may be
@@ -125,6 +127,13 @@ func (s *source) secludesTemplate(template string) bool {
 	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return fits(template, c.root+"/"+skillFile) })
 }
 
+// tells reports whether what completes a template may be the name of a skill, or of one
+// of its files.
+func (s *source) tells(template string) bool {
+	literal, _, _ := strings.Cut(template, "{")
+	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return strings.HasPrefix(c.root, literal) })
+}
+
 // finishSkills decides which skills the agent sees, and as what.
 func (a *assembly) finishSkills(visible *outlook) {
 	for own := range a.policy.Skills.All() {
@@ -135,6 +144,7 @@ func (a *assembly) finishSkills(visible *outlook) {
 		a.judge(s, visible)
 	}
 	a.collide()
+	a.contest()
 	a.nest()
 	a.bundled, a.unseen = map[string]*bundled{}, map[string]string{}
 	for _, s := range a.skilled {
@@ -200,6 +210,28 @@ func (a *assembly) collide() {
 		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
 			if above := at[up]; above != nil && above.line != s.line {
 				s.hidden, above.hidden = several, several
+			}
+		}
+	}
+}
+
+// contest finds the skills of a server that have the URI of another's resource among their
+// files, or one that it describes. Whoever asks for that must not be answered by the wrong
+// one, and nobody has either. Under the scheme of skills there are no other resources.
+func (a *assembly) contest() {
+	for _, s := range a.skilled {
+		if s.line == nil || isSkillURI(s.root) {
+			continue
+		}
+		const contested = "another server has resources in its place"
+		for _, f := range s.files {
+			if r, known := a.shared[f.uri]; known && (r == nil || r.line != s.line) {
+				a.shared[f.uri], s.hidden = nil, contested
+			}
+		}
+		for _, t := range a.templates {
+			if literal, _, _ := strings.Cut(t.uri, "{"); t.line != s.line && (within(s.root, literal) || strings.HasPrefix(s.root+"/", literal)) {
+				s.hidden = contested
 			}
 		}
 	}

@@ -100,6 +100,19 @@ const maxEscapes = 4
 // segments that move gone. It is compared with, and never asked for. One that is
 // escaped too often may be anything, and so is taken for a skill's.
 func looseURI(uri string) string {
+	uri = unescaped(uri)
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		uri = uri[:i]
+	}
+	return loosePath(uri)
+}
+
+// looseURIs are the two URIs that one may be taken for: by readers who know of queries,
+// and by those to whom all of it is a path.
+func looseURIs(uri string) [2]string { return [2]string{looseURI(uri), loosePath(unescaped(uri))} }
+
+// unescaped is a URI in one case, and unescaped as often as it goes.
+func unescaped(uri string) string {
 	for n := 0; ; n++ {
 		plain := unescapeAll(uri)
 		if plain == uri {
@@ -110,15 +123,30 @@ func looseURI(uri string) string {
 		}
 		uri = plain
 	}
-	uri = strings.ToLower(strings.ReplaceAll(uri, `\`, "/"))
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		uri = uri[:i]
-	}
+	// Upper case comes first: it brings together what some file systems do, as s and ſ.
+	return strings.ToLower(strings.ToUpper(strings.ReplaceAll(uri, `\`, "/")))
+}
+
+// loosePath cleans the path of a URI, and leaves out of each segment what some readers
+// do: dots at its end, and whatever stands behind : or ; as ports and streams do.
+func loosePath(uri string) string {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	if !ok {
 		return path.Clean(uri)
 	}
-	return scheme + ":" + path.Clean("/"+rest)
+	segments := strings.Split(path.Clean("/"+rest), "/")
+	for i, s := range segments {
+		if i == 1 {
+			s = s[strings.LastIndexByte(s, '@')+1:] // who asks, before the host
+		}
+		s, _, _ = strings.Cut(s, ":")
+		s, _, _ = strings.Cut(s, ";")
+		if s != ".." {
+			s = strings.TrimRight(s, ".")
+		}
+		segments[i] = s
+	}
+	return scheme + ":" + path.Clean(strings.Join(segments, "/"))
 }
 
 // unescapeAll unescapes a text once, and leaves out blanks and what does not show.
