@@ -1,7 +1,7 @@
 package skills
 
 import (
-	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -95,15 +95,27 @@ func behindName(text string) string {
 	return rest
 }
 
-// plugged returns what makes clients load the folder of a skill as a plugin, with
-// programs, servers and hooks that start by themselves.
-func plugged(files []string) []Need {
+// laid returns what the files of a skill require by their names: those that make clients
+// load a folder as a plugin, and those that tell them what to run where they work in it,
+// have programs, servers and hooks start by themselves. Skills in a folder of an agent's
+// are read as such.
+func laid(files []string) []Need {
 	for _, name := range files {
-		for dir := range strings.SplitSeq(path.Dir(name), "/") {
-			if strings.HasPrefix(dir, ".") && strings.HasSuffix(strings.ToLower(dir), "-plugin") {
-				return []Need{{Token: clip(name), Spec: capability.Spec{Verb: "proc.eval", Bare: true}}}
+		segments := strings.Split(strings.ToLower(name), "/")
+		for i, seg := range segments[:len(segments)-1] {
+			of := slices.Contains([]string{".claude", ".codex", ".cursor", ".gemini", ".opencode", ".vscode"}, seg) && segments[i+1] != "skills"
+			if of || strings.HasPrefix(seg, ".") && strings.HasSuffix(seg, "-plugin") {
+				return evaluated(name)
 			}
+		}
+		if segments[len(segments)-1] == ".mcp.json" {
+			return evaluated(name)
 		}
 	}
 	return nil
+}
+
+// evaluated is the need of a file that a client runs something for.
+func evaluated(name string) []Need {
+	return []Need{{Token: clip(name), Spec: capability.Spec{Verb: "proc.eval", Bare: true}}}
 }

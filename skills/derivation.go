@@ -52,6 +52,7 @@ func rules() []rule {
 // Tokens that are more than a name.
 const (
 	skillTool = "Skill"
+	agentTool = "Agent"
 	mcpTool   = "Mcp"
 	mcpPrefix = "mcp__"
 )

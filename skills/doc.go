@@ -20,7 +20,8 @@
 // is decided at the call, and a skill changes no decision.
 //
 // Clients know more ways to write a skill than one: a command file, a plugin without
-// SKILL.md, an agent's own settings. Only folders with a SKILL.md are read.
+// SKILL.md, an agent's own settings. Only folders with a SKILL.md are read; one that has
+// such things in it requires some use of proc.eval, whatever they say.
 //
 // A file that has a second name on the disk (a hard link) is a file like any other.
 package skills

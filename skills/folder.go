@@ -195,7 +195,7 @@ func (w *walk) read(rel string, at place) *Skill {
 	for _, f := range s.Files {
 		names = append(names, f.Path)
 	}
-	s.Needs = append(s.Needs, plugged(names)...)
+	s.hold(names)
 	return s
 }
 

@@ -147,6 +147,14 @@ func TestLoad(t *testing.T) {
 		{"a plugin", map[string]string{
 			"a/SKILL.md": md("a"), "a/.claude-plugin/plugin.json": "{}", "b/SKILL.md": md("b"), "b/more/.codex-plugin/x": "{}", "c/SKILL.md": md("c"), "c/my-plugin/x": "{}",
 		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": ""}},
+		{"what an agent runs by itself", map[string]string{
+			"a/SKILL.md": md("a"), "a/.claude/settings.json": "{}", "b/SKILL.md": md("b"), "b/x/.Claude/commands/y.md": "y", "c/SKILL.md": md("c"), "c/x/.MCP.json": "{}",
+			"d/SKILL.md": md("d"), "d/.codex/config.toml": "", "e/SKILL.md": md("e"), "e/claude/settings.json": "{}", "e/mcp.json": "{}", "e/.claude.md": "x",
+			"f/SKILL.md": md("f"), "f/.claude/skills/in/SKILL.md": strings.Replace(md("in"), "---\n", "---\nallowed-tools: Read\n", 1),
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "proc.eval", "d": "proc.eval", "e": "", "f": "fs.read", "f/.claude/skills/in": "fs.read"}},
+		{"servers in other case", map[string]string{"a/SKILL.md": md("a"), "a/Agents/openai.yaml": "dependencies: {tools: [{type: mcp, value: files}]}"}, map[string]string{
+			"a": "hidden: its file Agents/openai.yaml is agents/openai.yaml where case does not count",
+		}},
 
 		{"a link inside", map[string]string{"a/SKILL.md": md("a"), "a/x.md": "x", "a/y.md": "->x.md"}, map[string]string{"a": ""}},
 		{"a link that leads out", map[string]string{"a/SKILL.md": md("a"), "a/y.md": "->../secret", "secret": "s"}, map[string]string{

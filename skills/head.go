@@ -23,6 +23,7 @@ type head struct {
 	declared          bool
 	tools             []string // the tokens of allowed-tools:
 	hooks             bool     // it names commands that run by themselves
+	forks             []string // the tokens of the agents that it is run by
 	lines             []int    // in which its keys stand
 	margin            int      // how many blanks stand before them
 	json              []byte
@@ -74,7 +75,7 @@ func (h *head) agrees(raw string, ok bool) bool {
 			o = parsed
 		}
 	}
-	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared
+	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared && slices.Equal(o.forks, h.forks)
 }
 
 // misses reports whether a reader that goes line by line, which is what clients do with
@@ -243,8 +244,8 @@ func isKey(text string) bool {
 	})
 }
 
-// take reads one key of the frontmatter. One that is allowed-tools or hooks but for
-// its spelling counts as that: a slip of the pen must not ask for less.
+// take reads one key of the frontmatter. One that is allowed-tools, hooks, context or
+// agent but for its spelling counts as that: a slip of the pen must not ask for less.
 func (h *head) take(key string, value *yaml.Node) error {
 	var err error
 	folded := foldKey(key)
@@ -257,14 +258,22 @@ func (h *head) take(key string, value *yaml.Node) error {
 		err = h.takeTools(value)
 	case folded == hooksKey:
 		h.hooks = h.hooks || !isEmpty(value)
+	case folded == contextKey && !isEmpty(value): // fork is the one that clients know now
+		h.forks = append(h.forks, agentTool)
+	case folded == agentKey && !isEmpty(value):
+		var name string
+		name, err = textOf(key, value)
+		h.forks = append(h.forks, agentTool+"("+name+")")
 	}
 	return err
 }
 
 // The keys that say what a skill uses, as [foldKey] writes them.
 const (
-	toolsKey = "allowedtools"
-	hooksKey = "hooks"
+	toolsKey   = "allowedtools"
+	hooksKey   = "hooks"
+	contextKey = "context"
+	agentKey   = "agent"
 )
 
 // foldKey is a key but for its spelling: what may stand between its words, and what

@@ -68,6 +68,7 @@ func TestFrontmatter(t *testing.T) {
 		{"parentheses in a token", top + "allowed-tools: Bash(echo $(id))\n---\n", ""},
 		{"a comment of no tools", top + "allowed-tools: Read # to look\nnote: x # y\n---\n", ""},
 		{"a sign in a token", top + "allowed-tools: Read Bash(foo#bar:*)\n---\n", ""},
+		{"an agent that only the slow see", "---\nname: one\ndescription: d ---\nagent: a\n---\n", "do not agree"},
 		{"hooks that only the slow see", "---\nname: one\ndescription: d ---\nhooks: {a: b}\n---\n", "do not agree"},
 
 		{"twice", top + tools + "allowed-tools: Bash\n---\n", "stands twice"},
@@ -138,6 +139,13 @@ func TestDeclaration(t *testing.T) {
 		{"\u00a0allowed-tools: Bash", "proc.eval"},
 		{"\u200bhooks: x", "proc.eval"},
 		{"hooks:", ""},
+		{"context: fork", "agent.create"},
+		{"Context: 'fork '", "agent.create"},
+		{"context: {fork: true}", "agent.create"},
+		{"context:\nagent: ''", ""},
+		{"allowed-tools: Read\ncontext: fork\nagent: reviewer", "fs.read; agent.create; agent.create{id=[reviewer]}"},
+		{"agent: reviewer", "agent.create{id=[reviewer]}"},
+		{"agent: 'no such)'", "? its parentheses do not match"},
 		{"allowed-tools: Bash(a: b) Read", "proc.exec{patterns=[a: b]}; fs.read"}, // no YAML as it stands
 	} {
 		s := skills.Parse("one", []byte(top+tt.yaml+"\n---\n"), skills.Options{})

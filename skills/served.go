@@ -19,7 +19,7 @@ func (l *Library) Parse(from Served) *Skill {
 	}
 	s := Parse(from.Path, from.SkillMD, o)
 	s.depend(place{}, from.Manifest, o)
-	s.Needs = append(s.Needs, plugged(from.Files)...)
+	s.hold(from.Files)
 	return s
 }
 

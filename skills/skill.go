@@ -2,6 +2,7 @@ package skills
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -126,7 +127,7 @@ func parse(at place, text []byte, o Options) *Skill {
 	}
 	s.identify(head)
 	d := derivation{place: at, opts: o}
-	s.Needs, s.names = d.needs(head.tools), d.names
+	s.Needs, s.names = d.needs(slices.Concat(head.tools, head.forks)), d.names
 	s.declared = head.declared
 	s.Findings = append(s.Findings, d.findings...)
 	if !s.declared && o.HideUndeclared {
@@ -134,6 +135,16 @@ func parse(at place, text []byte, o Options) *Skill {
 	}
 	s.Needs = append(s.Needs, injected(head, text)...)
 	return s
+}
+
+// hold takes account of the names of the files that come with the skill.
+func (s *Skill) hold(files []string) {
+	s.Needs = append(s.Needs, laid(files)...)
+	for _, name := range files {
+		if name != Manifest && strings.EqualFold(name, Manifest) {
+			s.fail(fmt.Sprintf("its file %s is %s where case does not count", clip(name), Manifest))
+		}
+	}
 }
 
 // identify takes over what the skill says of itself.
