@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,9 @@ type mirrors struct {
 
 	held   map[config.Mirror][]*skills.Skill
 	behind bool // one of them could not be brought in step
+
+	mu   sync.Mutex
+	stop context.CancelFunc // has what is being written end, nil before there was any
 }
 
 // mirrored is a policy, and the mirrors that its configuration names.
@@ -56,7 +60,7 @@ func (m *mirrors) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case m.last = <-m.next:
-			m.update(ctx)
+			m.write(ctx)
 		case <-look.C:
 			m.keepUp(ctx)
 		}
@@ -69,11 +73,34 @@ func (g *gateway) mirror(p *proxy.Policy) {
 	if g.mirrors == nil {
 		return
 	}
+	g.mirrors.renew(mirrored{p, g.world.cfg.Skills.Mirrors})
+}
+
+// renew has the mirrors be of something else. What is being written of them ends, since it
+// may be what nobody is shown any more.
+func (m *mirrors) renew(as mirrored) {
 	select {
-	case <-g.mirrors.next:
+	case <-m.next:
 	default:
 	}
-	g.mirrors.next <- mirrored{p, g.world.cfg.Skills.Mirrors}
+	m.next <- as
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stop != nil {
+		m.stop()
+	}
+}
+
+// write brings the mirrors in step, unless there is something newer.
+func (m *mirrors) write(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	m.mu.Lock()
+	m.stop = stop
+	m.mu.Unlock()
+	if len(m.next) == 0 {
+		m.update(ctx)
+	}
 }
 
 // update brings every mirror in step. One that the configuration does not name any more
@@ -84,12 +111,25 @@ func (m *mirrors) update(ctx context.Context) {
 	for _, one := range m.last.names {
 		one.Pos = capability.Pos{}
 		m.held[one] = shown(m.last.policy, capability.AgentID(one.Agent))
-		m.updateOne(ctx, one, m.held[one])
 	}
+	m.takeOut(ctx)
 	for one := range before {
 		if _, named := m.held[one]; !named && !m.updateOne(ctx, one, nil) {
 			m.held[one] = nil
 		}
+	}
+	for one, list := range m.held {
+		m.updateOne(ctx, one, list)
+	}
+}
+
+// takeOut takes out of every mirror what is not shown any more, before anything is put
+// into one, which takes long where there are many skills. What goes wrong is said then.
+func (m *mirrors) takeOut(ctx context.Context) {
+	ended, end := context.WithCancel(ctx)
+	end()
+	for one, list := range m.held {
+		_, _ = skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent)}.Update(ended, list)
 	}
 }
 
@@ -101,7 +141,7 @@ func (m *mirrors) keepUp(ctx context.Context) {
 		again = again || !slices.Equal(list, shown(m.last.policy, capability.AgentID(one.Agent)))
 	}
 	if again {
-		m.update(ctx)
+		m.write(ctx)
 	}
 }
 
