@@ -17,8 +17,9 @@
 // [Vendor.Translate] is the same for who writes requests: each tool of a vendor as
 // the agent may ask for it. The package is pure: it sends nothing.
 //
-// A body is read by tables in which every member, block and type has a rule; what
-// has none is refused, unless the operator vouches for it by name. Only the bytes
+// A body is read by tables in which every member of a request, every block and every
+// type has a rule; what has none is refused, unless the operator vouches for it by
+// name. Within a block of a known type, members that no vendor reads pass. Only the bytes
 // that change are replaced, and a request that nothing is wrong with goes up as it
 // came.
 //

@@ -104,6 +104,7 @@ func (d *downstream) clean(text []byte) []byte {
 var (
 	errGone   = errors.New("the agent does not take its answer")
 	errBroken = errors.New("it broke off within its answer")
+	errTaken  = errors.New("the provider is no longer there for the agent")
 )
 
 // copy passes on each piece before it waits for the next.
@@ -114,8 +115,8 @@ func (d *downstream) copy(body io.Reader, v *vigil) error {
 		n, err := body.Read(piece)
 		now := time.Now()
 		v.rest()
-		if !d.entitled() {
-			return errRevoked
+		if err := d.entitled(); err != nil {
+			return err
 		}
 		d.size += n
 		d.give(now)
@@ -137,15 +138,25 @@ func (d *downstream) copy(body io.Reader, v *vigil) error {
 	}
 }
 
-// entitled reports whether the agent still has the token that it showed. Under the
-// same policy only time can take it away, and that is looked at once a second.
-func (d *downstream) entitled() bool {
+// entitled is an error when the agent has no longer the token that it showed, or the
+// provider is not there for it. Under the same policy only time can take a token away,
+// and that is looked at once a second.
+func (d *downstream) entitled() error {
 	policy, now := d.server.policy.Load(), d.server.now()
 	if policy == d.policy && now.Sub(d.asked) < time.Second {
-		return true
+		return nil
 	}
 	d.policy, d.asked = policy, now
-	return policy.holds(d.credential, d.agent, now)
+	if !policy.holds(d.credential, d.agent, now) {
+		return errRevoked
+	}
+	if p := policy.provider(d.name); p == nil || !p.isFor(d.agent) {
+		return errTaken
+	}
+	if _, denied := policy.Gate.Provider(d.agent); denied != nil {
+		return errTaken
+	}
+	return nil
 }
 
 // unseen is how much of an answer is gathered before it is looked at. Pieces are

@@ -8,6 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +290,50 @@ func TestConsultRevoked(t *testing.T) {
 	}
 	if n := len(v.saw()); n != 1 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConsultTaken: so is an agent's whose record is gone or broken, or for whom the
+// provider is no longer there.
+func TestConsultTaken(t *testing.T) {
+	for name, take := range map[string]func(v *vendor){
+		"record broken": func(v *vendor) {
+			if err := os.WriteFile(filepath.Join(v.dir, "scout.md"), []byte("---\nclass: agent\ncapabilites: []\n---\n"), 0o600); err != nil {
+				v.t.Error(err)
+			}
+		},
+		"record gone": func(v *vendor) {
+			if err := os.Remove(filepath.Join(v.dir, "scout.md")); err != nil {
+				v.t.Error(err)
+			}
+		},
+		"provider gone": func(v *vendor) { v.vendors = nil },
+		"for others": func(v *vendor) {
+			v.vendors = slices.Clone(v.vendors)
+			for i, p := range v.vendors {
+				other := *p
+				other.Agents = []string{"agents/nobody"}
+				v.vendors[i] = &other
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := make(chan string)
+			v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+			resp := v.ask("POST", messages, greeting)
+			from <- "data: 1\n\n"
+			first := make([]byte, len("data: 1\n\n"))
+			if _, err := io.ReadFull(resp.Body, first); err != nil {
+				t.Fatal(err)
+			}
+			take(v)
+			v.adopt()
+			from <- "data: 2\n\n"
+			close(from)
+			if got := text(t, resp); !strings.Contains(got, "event: error") || !strings.Contains(got, "no longer there for the agent") || strings.Contains(got, "data: 2") {
+				t.Errorf("the stream ends with %q", got)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"os"
 
 	"golang.org/x/term"
@@ -13,6 +14,7 @@ import (
 var version = "devel"
 
 func main() {
+	log.SetOutput(io.Discard) // net/http writes there what servers send that nobody asked for
 	// Signals end the process as they always do: nothing here runs on, and a
 	// person who is asked something must be able to leave.
 	os.Exit(run(context.Background(), os.Args[1:], process()))
