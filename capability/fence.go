@@ -16,12 +16,13 @@ type Fence struct {
 	roots  []Root
 	sealed []Root   // may be read
 	hidden []hidden // wherever they lie
+
+	files   map[string][]string // by the names of the hidden: the folders that they are in, "" for any
+	folders map[string]bool     // all of these
 }
 
-// hidden is a file by its name, or by that and its folder's: "/mcp.json",
-// "/.codex/config.toml".
+// hidden is a file by its name, or by that and its folder's.
 type hidden struct {
-	name, folder  string
 	place, inside *pattern.Pattern // the file and its folder, anywhere
 }
 
@@ -38,13 +39,18 @@ func (f Fence) Sealing(roots ...Root) Fence {
 // Hiding returns a fence around files of some names too, wherever they lie. A name
 // has its folder before it where it means something there only.
 func (f Fence) Hiding(names ...string) Fence {
-	f.hidden = nil
+	f.hidden, f.files, f.folders = nil, map[string][]string{}, map[string]bool{}
 	for _, name := range names {
-		h := hidden{name: "/" + name, place: folded("/**/", name, "")}
-		if folder, _, ok := strings.Cut(name, "/"); ok {
-			h.folder, h.inside = "/"+folder, folded("/**/", folder, "")
+		h := hidden{place: folded("/**/", name, "")}
+		folder, file, ok := strings.Cut(name, "/")
+		if ok {
+			h.inside = folded("/**/", folder, "")
+			f.folders[oneCase(folder)] = true
+		} else {
+			folder, file = "", name
 		}
 		f.hidden = append(f.hidden, h)
+		f.files[oneCase(file)] = append(f.files[oneCase(file)], oneCase(folder))
 	}
 	return f
 }
@@ -66,11 +72,9 @@ func (f Fence) Touches(r *Requirement) bool {
 		return false
 	}
 	changes := r.verb == "fs.write" || r.verb == "fs.delete"
-	for _, h := range f.hidden {
-		whole := changes || e.shape() == shapeProgram
-		if r.path.isNamed(h, whole) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.isNamed(h, whole) }) {
-			return true
-		}
+	whole := changes || e.shape() == shapeProgram
+	if f.hides(r.path, whole) || slices.ContainsFunc(r.touches, func(p Path) bool { return f.hides(p, whole) }) {
+		return true
 	}
 	for _, root := range f.around(r.verb) {
 		for _, dir := range root.dirs() {
@@ -149,25 +153,43 @@ func beneathFolded(p, dir string) bool {
 	return true
 }
 
-// isNamed reports whether some reading of the path is a hidden file, or its folder
+// hides reports whether some reading of a path is a hidden file, or the folder of one
 // where that is taken or searched as a whole. A glob is one when more than stars may
 // stand for the name.
-func (p Path) isNamed(h hidden, whole bool) bool {
-	whole = h.folder != "" && (whole || len(p.globs) > 0)
+func (f Fence) hides(p Path, whole bool) bool {
+	if len(f.hidden) == 0 {
+		return false
+	}
+	whole = whole || len(p.globs) > 0
 	for _, reading := range p.readings {
-		reading = strings.TrimSuffix(reading, "/")
-		if endsFolded(reading, h.name) || whole && endsFolded(reading, h.folder) {
+		above, last := parting(strings.TrimSuffix(reading, "/"))
+		last = oneCase(last)
+		if whole && f.folders[last] {
 			return true
 		}
-	}
-	for _, glob := range p.globs {
-		text := glob.String()
-		last := text[strings.LastIndexByte(text, '/')+1:]
-		if !isOpen(last) && mayMeet(glob, h.place) || whole && mayLead(text, h.inside) {
-			return true
+		for _, folder := range f.files[last] {
+			if _, name := parting(above); folder == "" || folder == oneCase(name) {
+				return true
+			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(p.globs, f.hidesSome)
+}
+
+// hidesSome reports whether a glob may stand for a hidden file, or for what is in the
+// folder of one.
+func (f Fence) hidesSome(glob *pattern.Pattern) bool {
+	text := glob.String()
+	_, last := parting(text)
+	return slices.ContainsFunc(f.hidden, func(h hidden) bool {
+		return !isOpen(last) && mayMeet(glob, h.place) || h.inside != nil && mayLead(text, h.inside)
+	})
+}
+
+// parting takes the last segment off a path.
+func parting(p string) (above, last string) {
+	i := strings.LastIndexByte(p, '/')
+	return p[:max(i, 0)], p[i+1:]
 }
 
 // isOpen reports whether nothing but wildcards stands in a segment of a glob.
@@ -194,30 +216,23 @@ func mayMeet(glob, place *pattern.Pattern) bool {
 	return meets || capped
 }
 
-// endsFolded is strings.HasSuffix for whole segments that may differ in case, or in
-// what file systems that ignore case take for the same.
-func endsFolded(p, end string) bool {
-	at := len(p)
-	for range strings.Count(end, "/") {
-		if at = strings.LastIndexByte(p[:at], '/'); at < 0 {
-			return false
-		}
+// oneCase writes names alike that file systems which ignore case take for the same:
+// ligatures as their letters, and without what is never seen.
+func oneCase(name string) string {
+	if isASCII(name) {
+		return strings.ToLower(name)
 	}
-	return strings.EqualFold(apart(p[at:]), end)
-}
-
-// apart writes ligatures as their letters, and leaves out what is never seen.
-func apart(text string) string {
-	if isASCII(text) {
-		return text
-	}
-	text = strings.NewReplacer("\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st").Replace(text)
+	name = strings.NewReplacer("\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st").Replace(name)
 	return strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
-		return r
-	}, text)
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return unicode.ToLower(least)
+	}, name)
 }
 
 // subtreeFolded is a directory and all beneath in upper and lower case.
