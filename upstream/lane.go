@@ -23,10 +23,10 @@ const (
 	maxInterim = 4       // responses that only say that another one follows
 )
 
-// lanes carry short requests over HTTP without TLS, each on a connection that it
+// lanes carry requests over HTTP without TLS, each on a connection that it
 // has to itself, and in the goroutine that waits for the answer: net/http has two
 // more for each connection, and handing over to them and back costs more than all
-// that the gateway decides. What is long, or no POST, goes the usual way.
+// that the gateway decides. What is very long, or no POST, goes the usual way.
 type lanes struct {
 	dial    DialFunc
 	address string
