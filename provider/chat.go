@@ -151,8 +151,16 @@ func (r *request) modelMember(v wire.Value) bool {
 func (r *request) model(name string) {
 	name = strings.ToLower(name)
 	switch {
-	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@"):
+	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@") || r.kit == mistralKit && strings.HasPrefix(name, "ag:"):
 		r.forbid("a preset that the provider keeps cannot be judged: name the model")
+	case r.policy.Relayed && strings.Contains(name, "compound"): // of Groq, which runs code as well
+		code, why := r.needs(codeExecution)
+		if why == "" {
+			code, why = r.reads(webSearch)
+		}
+		if why != "" {
+			r.deny(http.StatusForbidden, code, "this model runs tools by itself: "+why)
+		}
 	case r.kit != perplexityKit && searches(name):
 		if code, why := r.reads(webSearch); why != "" {
 			r.deny(http.StatusForbidden, code, "this model searches the web: "+why)
@@ -163,12 +171,12 @@ func (r *request) model(name string) {
 // searches reports whether a model searches the web by itself. One that chooses
 // another model may choose such a one.
 func searches(name string) bool {
-	for _, part := range []string{"search-preview", "search-api", "deep-research", "sonar", ":online"} {
+	for _, part := range []string{"search-preview", "search-api", "deep-research", "sonar", ":online", "openrouter/"} {
 		if strings.Contains(name, part) {
 			return true
 		}
 	}
-	return strings.HasPrefix(name, "openrouter/")
+	return false
 }
 
 func (r *request) routerMember(name string) rule {

@@ -17,10 +17,13 @@ func (r *request) lost(is func(reference) bool) bool {
 // known which stay. A choice of what is gone goes too.
 func (r *request) choice(v wire.Value) bool {
 	r.named(v)
+	if r.unoffered(v) {
+		return r.unchosen("the tool that it names is not offered")
+	}
 	switch {
-	case len(r.gone) == 0 || v.Equal("none") || v.Kind() == wire.Null:
+	case v.Equal("none") || v.Kind() == wire.Null:
 		return true
-	case len(r.kept) == 0:
+	case len(r.gone) > 0 && len(r.kept) == 0:
 		return r.unchosen("no tool stays")
 	case v.Kind() != wire.Object:
 		return true
@@ -35,6 +38,17 @@ func (r *request) choice(v wire.Value) bool {
 		return r.unchosen("the tool that it names is left out")
 	}
 	return true
+}
+
+// unoffered reports whether a choice names a tool of the provider that is not among
+// the tools that stay: a provider could offer what it is told to use.
+func (r *request) unoffered(v wire.Value) bool {
+	kind := textOf(v, "type")
+	switch kind {
+	case "", "auto", "any", "none", "required", "tool", "function", "custom", "allowed_tools", "computer_use":
+		return false
+	}
+	return r.known(kind, v).use != local && !slices.ContainsFunc(r.kept, chosen(v))
 }
 
 // named refuses a choice that says more of a tool than which one it is.
@@ -68,7 +82,7 @@ func (r *request) allowedTools(v wire.Value) bool {
 		return true
 	}
 	before := len(r.edits)
-	if !r.elements(listed, func(t wire.Value) bool { return !r.lost(chosen(t)) }) {
+	if !r.elements(listed, func(t wire.Value) bool { return !r.lost(chosen(t)) && !r.unoffered(t) }) {
 		return r.unchosen("no tool that it names stays")
 	}
 	if len(r.edits) > before {

@@ -26,6 +26,7 @@ func TestDisguises(t *testing.T) {
 	}
 	file := func(uri string) string { return `{"contents":[{"parts":[{"fileData":{"fileUri":"` + uri + `"}}]}]}` }
 	relayed := func(p *provider.Policy) { p.Relayed = true }
+	vouched := func(p *provider.Policy) { p.Pass = []string{"priority"} }
 	for name, test := range map[string]struct {
 		where, body string
 		grants      []string
@@ -38,9 +39,22 @@ func TestDisguises(t *testing.T) {
 		"the same, in a group":                   {where: responses, body: `{"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}],"googleSearch":{}}]}`, code: capability.NotAvailable},
 		"a type that only some readers see":      {where: messages, body: `{"tools":[{"Type":"web_search_20250305","name":"web_search","input_schema":{}}]}`, code: capability.NotAvailable},
 		"where the agent's own tool would run":   {where: messages, body: `{"tools":[{"type":"bash_20250124","name":"bash","container":"c"}]}`, code: capability.NotAvailable},
-		"a member that the operator vouches for": {where: chats, change: func(p *provider.Policy) { p.Pass = []string{"priority"} }, body: `{"messages":[],"tools":[{"type":"function","function":{"name":"f"},"priority":1}]}`},
+		"a member that the operator vouches for": {where: chats, change: vouched, body: `{"messages":[],"tools":[{"type":"function","function":{"name":"f"},"priority":1}]}`},
 		"all that a function may have":           {where: responses, body: `{"tools":[{"type":"function","name":"f","description":"d","parameters":{"googleSearch":{}},"strict":true,"async":true,"output_schema":{}},{"type":"computer_use_preview","display_height":1,"display_width":1,"environment":"linux"}]}`},
 		"all that a tool of the agent may have":  {where: messages, body: `{"tools":[{"name":"f","description":"d","input_schema":{},"eager_input_streaming":true,"input_examples":[{}],"strict":true,"cache_control":null},{"type":"computer_20251124","name":"computer","display_height_px":1,"display_width_px":1,"display_number":1,"enable_zoom":true},{"type":"browser_toolset_20260801","configs":{}}]}`},
+
+		"a model that searches and runs code":     {where: chats, change: relayed, body: `{"model":"groq/compound-mini","messages":[]}`, code: capability.CapabilityAbsent},
+		"the same, with half of what it does":     {where: chats, change: relayed, grants: []string{"provider.code_execution"}, body: `{"model":"compound-beta","messages":[]}`, code: capability.CapabilityAbsent},
+		"the same, with all that it does":         {where: chats, change: relayed, grants: []string{"provider.code_execution", "provider.web_search"}, body: `{"model":"compound-beta","messages":[]}`},
+		"a model that chooses another, elsewhere": {where: router, body: `{"model":"~openrouter/auto","messages":[]}`, code: capability.CapabilityAbsent},
+		"an agent that the provider keeps":        {where: "mistral /v1/chat/completions", body: `{"model":"ag:1:20250101:a:1","messages":[]}`, code: capability.Forbidden},
+		"a search in the settings of a provider":  {where: router, body: `{"messages":[],"provider":{"options":{"xai":{"search_parameters":{"mode":"on"}}}}}`, code: capability.Forbidden},
+		"an address by itself":                    {where: router, change: vouched, body: `{"messages":[],"priority":"https://a.example/"}`, code: capability.Forbidden},
+		"an address in a list":                    {where: router, change: vouched, body: `{"messages":[],"priority":["https://a.example/"]}`, code: capability.Forbidden},
+		"an address in a list of settings":        {where: responses, body: `{"input":"a","image":["https://a.example/"]}`, code: capability.Forbidden},
+		"an address that is embedded":             {where: "openai /v1/embeddings", body: `{"input":["https://a.example/"]}`},
+		"a picture that is embedded":              {where: "openai /v1/embeddings", body: `{"input":[{"image":"https://a.example/"}]}`, code: capability.Forbidden},
+		"many pictures that are embedded":         {where: "openai /v1/embeddings", body: `{"input":[["https://a.example/"]]}`, code: capability.Forbidden},
 
 		"another agent's answer, compared": {where: responses, body: `{"prompt_cache_options":{"comparison_response_id":"resp_1"},"input":"a"}`, code: capability.Forbidden},
 		"how long a prompt is kept":        {where: responses, body: `{"prompt_cache_options":{"mode":"explicit","ttl":"30m"},"input":"a"}`},
@@ -103,9 +117,55 @@ func TestNamesOfFunctions(t *testing.T) {
 		`{"type":"function","name":"google_search","function":{"name":"f"}}`,
 		`{"type":"function","function":{"name":"google_search"},"custom":{"name":"f"}}`,
 		`{"type":"custom","custom":{"name":"url_context"}}`,
+		`{"type":"function","function":{"name":"litellm_web_search","parameters":{}}}`,
+		`{"type":"function","function":{"name":"web_search"}}`,
+		`{"type":"custom","name":"web_search","input_schema":{}}`,
 	} {
 		if out, _, refused := rewrite(t, chats, `{"messages":[],"tools":[`+tool+`]}`, p); refused != nil || out != `{"messages":[]}` {
 			t.Errorf("%s: %s (%v)", tool, out, refused)
+		}
+	}
+}
+
+// TestSearchByName: whoever may search may have a function that is named for it.
+func TestSearchByName(t *testing.T) {
+	p := holding(t, "provider.web_search")
+	p.Relayed = true
+	body := `{"messages":[],"tools":[{"name":"WebSearch","input_schema":{}}]}`
+	if out, _, refused := rewrite(t, messages, body, p); refused != nil || out != body {
+		t.Errorf("%s (%v)", out, refused)
+	}
+	p.Authority = holding(t).Authority
+	if out, _, refused := rewrite(t, messages, body, p); refused != nil || out != `{"messages":[]}` {
+		t.Errorf("%s (%v)", out, refused)
+	}
+}
+
+// TestUnofferedChoice: a tool of the provider that a request chooses and does not offer
+// is not named to the provider either.
+func TestUnofferedChoice(t *testing.T) {
+	for _, test := range []struct{ where, before, after string }{
+		{router, `{"messages":[],"tool_choice":{"type":"openrouter:web_search"}}`, `{"messages":[]}`},
+		{router, `{"messages":[],"tool_choice":{"type":"openrouter:new"}}`, `{"messages":[]}`},
+		{chats, `{"messages":[],"tool_choice":{"type":"web_search_preview"}}`, `{"messages":[]}`},
+		{responses, `{"input":"a","tool_choice":{"type":"code_interpreter"}}`, `{"input":"a"}`},
+		{
+			responses,
+			`{"input":"a","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"image_generation"},{"type":"function","name":"f"}]}}`,
+			`{"input":"a","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]}}`,
+		},
+	} {
+		out, changes, refused := rewrite(t, test.where, test.before, holding(t))
+		if refused != nil || out != test.after || len(changes) != 1 {
+			t.Errorf("%s (%v, %v), want %s", out, refused, changes, test.after)
+		}
+	}
+	for _, body := range []string{
+		`{"input":"a","tool_choice":{"type":"apply_patch"}}`,
+		`{"input":"a","tools":[{"type":"image_generation"}],"tool_choice":{"type":"image_generation"}}`,
+	} {
+		if out, _, refused := rewrite(t, responses, body, holding(t, "provider.image_generation")); refused != nil || out != body {
+			t.Errorf("%s (%v)", out, refused)
 		}
 	}
 }

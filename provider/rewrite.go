@@ -198,6 +198,10 @@ func (r *request) sniffed(v wire.Value) bool {
 
 func (r *request) sniff(v wire.Value) {
 	switch v.Kind() {
+	case wire.String:
+		if text, _ := v.Str(); isWeb(text) {
+			r.forbid(`"` + clip(text) + `" does not belong there`)
+		}
 	case wire.Array:
 		for element := range v.Elems() {
 			r.sniff(element)
@@ -208,7 +212,7 @@ func (r *request) sniff(v wire.Value) {
 			if carries(name) {
 				r.forbid(`"` + clip(name) + `" does not belong there`)
 			}
-			if text, ok := member.Str(); ok && (name == "type" && isTool(text) || isWeb(text)) {
+			if text, ok := member.Str(); ok && name == "type" && isTool(text) {
 				r.forbid(`"` + clip(text) + `" does not belong there`)
 			}
 			r.sniff(member)
@@ -222,7 +226,8 @@ func carries(name string) bool {
 	switch fold(name) {
 	case "tools", "mcpservers", "serverurl", "definition", "connectorid", "tunnelid", "container", "containerid",
 		"environment", "networkpolicy", "alloweddomains", "authorization", "headers", "plugins", "cachedcontent",
-		"previousresponseid", "comparisonresponseid", "conversation", "googlesearch", "urlcontext", "codeexecution", "websearchoptions":
+		"previousresponseid", "comparisonresponseid", "conversation", "googlesearch", "urlcontext", "codeexecution", "websearchoptions",
+		"googlesearchretrieval", "enterprisewebsearch", "googlemaps", "searchparameters", "searchsettings", "compoundcustom":
 		return true
 	}
 	return false
@@ -291,14 +296,24 @@ func (r *request) embedMember(name string) rule {
 		return r.opaque
 	case "input":
 		return func(v wire.Value) bool {
-			r.words(v)
-			for element := range v.Elems() {
-				r.words(element)
-			}
-			return r.sniffed(v)
+			return r.embedded(v)
 		}
 	}
 	return nil
+}
+
+// embedded judges what is embedded: a text is one, whatever it says.
+func (r *request) embedded(v wire.Value) bool {
+	r.words(v)
+	for element := range v.Elems() {
+		if r.words(element); element.Kind() != wire.String {
+			r.sniff(element)
+		}
+	}
+	if v.Kind() == wire.Object {
+		r.sniff(v)
+	}
+	return true
 }
 
 // note records a change.

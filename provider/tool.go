@@ -164,15 +164,26 @@ func (r *request) judgeFunction(v wire.Value, kind string) (capability.Code, str
 			names = append(names, textOf(f, "name"))
 		}
 	}
-	if r.policy.Relayed && (kind == "" || kind == "function" || kind == "custom") && slices.ContainsFunc(names, reserved) {
+	switch {
+	case !r.policy.Relayed || kind != "" && kind != "function" && kind != "custom":
+	case slices.ContainsFunc(names, reserved):
 		return capability.NotAvailable, "another gateway may take a function of this name for a tool of the provider"
+	case slices.ContainsFunc(names, func(name string) bool { return fold(name) == "websearch" }):
+		if code, why := r.reads(webSearch); why != "" {
+			return code, "another gateway may search the web for a function of this name: " + why
+		}
 	}
 	return "", ""
 }
 
-// reserved reports whether a function has the name of a provider's tool.
+// reserved reports whether a function has the name of a provider's tool, or of one that
+// another gateway runs itself.
 func reserved(name string) bool {
-	switch fold(name) {
+	name = fold(name)
+	if strings.HasPrefix(name, "litellm") {
+		return true
+	}
+	switch name {
 	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse", "enterprisewebsearch":
 		return true
 	}

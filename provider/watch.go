@@ -146,7 +146,7 @@ func (w *Watch) endEvent() {
 // telling reports whether an event can be about a tool at all: most are pieces of
 // text, and need not be parsed.
 func telling(data []byte) bool {
-	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding"} {
+	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program"} {
 		if bytes.Contains(data, []byte(word)) {
 			return true
 		}
@@ -196,7 +196,10 @@ func (w *Watch) visit(v wire.Value, tool string) {
 		if kind == "server_tool_use" {
 			kind = textOf(v, "name")
 		}
-		tool = w.enter(kind, tool)
+		if where, _ := v.Get("environment"); kind == "shell_call" && strings.HasPrefix(textOf(where, "type"), "container") {
+			kind = codeExecution
+		}
+		tool = w.enter(strings.TrimPrefix(kind, "openrouter:"), tool)
 		for key, member := range v.Members() {
 			name, _ := key.Str()
 			w.member(name, member, tool)
@@ -217,6 +220,10 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		tool = w.enter(webFetch, tool)
 	case "executablecode":
 		tool = w.enter(codeExecution, tool)
+	case "websearchrequests", "webfetchrequests": // all that is shown of a search that nothing is cited from
+		if v.Kind() == wire.Number && string(v.Raw()) != "0" {
+			w.enter(strings.TrimSuffix(name, "_requests"), tool)
+		}
 	case "text", "content", "delta", "thinking":
 		if v.Kind() == wire.String {
 			return
@@ -263,8 +270,8 @@ func (w *Watch) address(tool string, v wire.Value) {
 		read = capability.ParseURL
 	}
 	target, err := read(text)
-	const redirects = "vertexaisearch.cloud.google.com" // in place of the page, whose domain stands beside it
-	if err != nil || w.freely || target.Opaque() != "" && !isWeb(text) || strings.HasPrefix(target.String(), redirects) {
+	const redirects = "vertexaisearch.cloud.google.com:443" // in place of the page, whose domain stands beside it
+	if err != nil || w.freely || target.Opaque() != "" && !isWeb(text) || target.String() == redirects {
 		return
 	}
 	if d := w.policy.require(capability.Net(get, target)); !d.Allowed() {

@@ -147,3 +147,37 @@ func TestWatchLimits(t *testing.T) {
 		t.Errorf("seen %v, %d unread", seen, w.Unread())
 	}
 }
+
+// TestWatchSees: what ran at a provider is seen in each of the forms that show it.
+func TestWatchSees(t *testing.T) {
+	for _, test := range []struct{ vendor, answer, seen string }{
+		{"openai", `{"output":[{"type":"program","code":"1"}]}`, "program"},
+		{"openai", "data: {\"item\":{\"type\":\"program\",\"id\":\"p\"}}\n\n", "program"},
+		{"openai", `{"output":[{"type":"shell_call","environment":{"type":"container_reference","container_id":"c"}}]}`, "code_execution"},
+		{"openai", `{"output":[{"type":"shell_call","environment":{"type":"local"}}]}`, ""},
+		{"openrouter", `{"output":[{"type":"openrouter:web_search"}]}`, "web_search"},
+		{"openrouter", `{"output":[{"type":"openrouter:code_execution"}]}`, "code_execution"},
+		{"openrouter", `{"choices":[],"usage":{"server_tool_use":{"web_search_requests":2}}}`, "web_search"},
+		{"anthropic", `{"content":[],"usage":{"server_tool_use":{"web_fetch_requests":1}}}`, "web_fetch"},
+		{"anthropic", `{"content":[],"usage":{"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0}}}`, ""},
+	} {
+		vendor, _ := provider.Lookup(test.vendor)
+		w := vendor.Watch(holding(t))
+		_, _ = w.Write([]byte(test.answer))
+		seen := ""
+		for _, o := range w.Close() {
+			seen += o.Tool
+		}
+		if seen != test.seen {
+			t.Errorf("%s: saw %q, want %q", test.answer, seen, test.seen)
+		}
+	}
+
+	// A page is not behind a redirect because its name begins like one.
+	vendor, _ := provider.Lookup("gemini")
+	w := vendor.Watch(holding(t, hosts("good.example")))
+	_, _ = w.Write([]byte(`{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/a"}},{"web":{"uri":"https://vertexaisearch.cloud.google.com.evil.example/a"}}]}}]}`))
+	if seen := w.Close(); len(seen) != 1 || seen[0].Host != "vertexaisearch.cloud.google.com.evil.example:443" {
+		t.Errorf("saw %v", seen)
+	}
+}
