@@ -170,6 +170,7 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	if text = append(text, '}'); !some {
 		return capability.ScopeViolation, "none of its tools is both asked for and covered by tool.invoke"
 	}
+	r.toolsets = append(r.toolsets, r.connected[i].Name)
 	changed := r.set(v, "configs", text)
 	if r.set(v, "default_config", []byte(`{"enabled":false}`)) || changed {
 		r.note(Change{Tool: "mcp_toolset " + clip(r.connected[i].Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers", Hosts: r.connected[i].Tools})

@@ -128,6 +128,10 @@ func TestForeignReference(t *testing.T) {
 	p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
 	const body = `{"mcp_servers":[{"type":"url","name":"a","url":"https://mcp.hub.example/","tool_configuration":{"allowed_tools":["read"]}}],` +
 		`"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}],"messages":[{"role":"user","content":"a"}%s]}`
+	bare := strings.Replace(fmt.Sprintf(body, `,{"role":"system","content":[{"type":"tool_addition","tool":{"type":"mcp_toolset_reference","server_name":"a"}}]}`), `"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}],`, "", 1)
+	if out, _, refused := rewrite(t, messages, bare, p); refused != nil || strings.Contains(out, "mcp_toolset_reference") {
+		t.Errorf("a toolset that nothing limits: %s (%v)", out, refused)
+	}
 	for tool, stays := range map[string]bool{
 		`{"type":"mcp_tool_reference","server_name":"a","name":"read"}`:  true,
 		`{"type":"mcp_tool_reference","server_name":"a","name":"write"}`: false,

@@ -194,7 +194,7 @@ func (r *request) addition(v wire.Value) bool {
 		return !r.lost(func(ref reference) bool { return ref.name == name })
 	case "mcp_tool_reference", "mcp_toolset_reference":
 		server := textOf(v, "server_name")
-		whole := kind == "mcp_toolset_reference" // as far as the toolset goes
+		whole := kind == "mcp_toolset_reference" && slices.Contains(r.toolsets, server) // as far as the toolset goes
 		if slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server && (whole || slices.Contains(c.Tools, name)) }) {
 			return true
 		}

@@ -75,6 +75,7 @@ type request struct {
 	lists      int         // of domains
 	servers    int         // that the request names beside its tools
 	connected  []Connector // MCP servers that stay, under the names that the request gives them
+	toolsets   []string    // those of them whose tools are listed one by one
 
 	resumes bool            // the input names a container, in which code would go on running
 	asked   map[string]bool // ids of requests to consent to a foreign tool
