@@ -17,13 +17,15 @@ type Fence struct {
 	sealed []Root   // may be read
 	hidden []hidden // wherever they lie
 
-	files   map[string][]string // by the names of the hidden: the folders that they are in, "" for any
-	folders map[string]bool     // all of these
+	files   map[string]bool // the names of the hidden, with their folders'
+	folders map[string]bool // those of the folders, outermost first
+	deepest int             // the most segments of any of these
 }
 
-// hidden is a file by its name, or by that and its folder's.
+// hidden is a file by its name, or by that and its folders'.
 type hidden struct {
-	place, inside *pattern.Pattern // the file and its folder, anywhere
+	place  *pattern.Pattern   // the file, anywhere
+	inside []*pattern.Pattern // its folders, each with those above it
 }
 
 // NewFence fences off directories and files, by each place they are known by.
@@ -37,20 +39,20 @@ func (f Fence) Sealing(roots ...Root) Fence {
 }
 
 // Hiding returns a fence around files of some names too, wherever they lie. A name
-// has its folder before it where it means something there only.
+// has the folders before it that it means something in.
 func (f Fence) Hiding(names ...string) Fence {
-	f.hidden, f.files, f.folders = nil, map[string][]string{}, map[string]bool{}
+	f.hidden, f.files, f.folders, f.deepest = nil, map[string]bool{}, map[string]bool{}, 0
 	for _, name := range names {
 		h := hidden{place: folded("/**/", name, "")}
-		folder, file, ok := strings.Cut(name, "/")
-		if ok {
-			h.inside = folded("/**/", folder, "")
-			f.folders[oneCase(folder)] = true
-		} else {
-			folder, file = "", name
+		for i := range len(name) {
+			if name[i] == '/' {
+				h.inside = append(h.inside, folded("/**/", name[:i], ""))
+				f.folders[oneCase(name[:i])] = true
+			}
 		}
 		f.hidden = append(f.hidden, h)
-		f.files[oneCase(file)] = append(f.files[oneCase(file)], oneCase(folder))
+		f.files[oneCase(name)] = true
+		f.deepest = max(f.deepest, 1+len(h.inside))
 	}
 	return f
 }
@@ -161,35 +163,32 @@ func (f Fence) hides(p Path, whole bool) bool {
 		return false
 	}
 	whole = whole || len(p.globs) > 0
-	for _, reading := range p.readings {
-		above, last := parting(strings.TrimSuffix(reading, "/"))
-		last = oneCase(last)
-		if whole && f.folders[last] {
+	return slices.ContainsFunc(p.readings, func(reading string) bool { return f.names(reading, whole) }) ||
+		slices.ContainsFunc(p.globs, f.hidesSome)
+}
+
+// names reports whether a path ends in the name of a hidden file, or of a folder when
+// it stands for all that is in it.
+func (f Fence) names(reading string, whole bool) bool {
+	name := oneCase(strings.TrimSuffix(reading, "/"))
+	for cut, n := len(name), 0; cut > 0 && n < f.deepest; n++ {
+		cut = strings.LastIndexByte(name[:cut], '/')
+		if tail := name[cut+1:]; f.files[tail] || whole && f.folders[tail] {
 			return true
 		}
-		for _, folder := range f.files[last] {
-			if _, name := parting(above); folder == "" || folder == oneCase(name) {
-				return true
-			}
-		}
 	}
-	return slices.ContainsFunc(p.globs, f.hidesSome)
+	return false
 }
 
 // hidesSome reports whether a glob may stand for a hidden file, or for what is in the
 // folder of one.
 func (f Fence) hidesSome(glob *pattern.Pattern) bool {
 	text := glob.String()
-	_, last := parting(text)
+	last := text[strings.LastIndexByte(text, '/')+1:]
 	return slices.ContainsFunc(f.hidden, func(h hidden) bool {
-		return !isOpen(last) && mayMeet(glob, h.place) || h.inside != nil && mayLead(text, h.inside)
+		return !isOpen(last) && mayMeet(glob, h.place) ||
+			slices.ContainsFunc(h.inside, func(folder *pattern.Pattern) bool { return mayLead(text, folder) })
 	})
-}
-
-// parting takes the last segment off a path.
-func parting(p string) (above, last string) {
-	i := strings.LastIndexByte(p, '/')
-	return p[:max(i, 0)], p[i+1:]
 }
 
 // isOpen reports whether nothing but wildcards stands in a segment of a glob.

@@ -86,7 +86,7 @@ func TestFenceLetters(t *testing.T) {
 // TestFenceHiding: a file that tells a client which servers to use is out of reach by
 // its name, wherever it lies, and a folder that makes it one as a whole (R-SEC-09).
 func TestFenceHiding(t *testing.T) {
-	fence := capability.NewFence().Hiding(".mcp.json", "mcp.json", ".codex/config.toml")
+	fence := capability.NewFence().Hiding(".mcp.json", "mcp.json", ".codex/config.toml", ".kiro/settings/mcp.json", ".deep/a/b.yml")
 	for text, want := range map[string]bool{
 		"fs.read{path=.mcp.json}":                    true,
 		"fs.read{path=/.mcp.json}":                   true,
@@ -124,6 +124,26 @@ func TestFenceHiding(t *testing.T) {
 		"proc.exec{argv=[cat,a]}":                    false,
 		"proc.exec{argv=[mv,x,.codex]}":              true,
 		"net.get{url=https://example.com/.mcp.json}": false,
+
+		// A file that lies deeper in its client's folder.
+		"fs.read{glob=.kiro/settings/*}":        true,
+		"fs.read{glob=a/.Kiro/s*/*}":            true,
+		"fs.read{tree=.kiro/settings}":          true,
+		"fs.write{path=.kiro/settings}":         true,
+		"fs.delete{path=a/.KIRO/Settings/}":     true,
+		"proc.exec{argv=[mv,x,.kiro/settings]}": true,
+		"fs.write{path=.kiro}":                  true,
+		"fs.read{tree=.kiro}":                   true,
+		"fs.read{path=.deep/a/b.yml}":           true,
+		"fs.read{path=.deep/A/B.yml}":           true,
+		"fs.read{path=.deep/b.yml}":             false,
+		"fs.read{path=a/b.yml}":                 false,
+		"fs.write{path=settings}":               false,
+		"fs.write{path=other/settings}":         false,
+		"fs.write{path=.kiro/steering}":         false,
+		"fs.read{glob=.kiro/steering/*}":        false,
+		"fs.read{tree=settings}":                false,
+		"proc.exec{argv=[ls,.kiro/settings/x]}": false,
 
 		// The same name to a file system that ignores case.
 		"fs.read{path=.mcp.j\u017fon}":          true,
