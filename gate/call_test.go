@@ -37,6 +37,14 @@ func tool(t *testing.T, name string, declared ...string) *gate.Tool {
 	return one
 }
 
+// within is a tool that declares something of its own, on a server that declares less.
+func within(t *testing.T, name, server string, declared ...string) *gate.Tool {
+	t.Helper()
+	one := tool(t, name, declared...)
+	one.Declared = one.Declared.Within(tool(t, name, server).Declared)
+	return one
+}
+
 func args(t *testing.T, text string) wire.Value {
 	t.Helper()
 	doc, err := wire.Parse([]byte(text))
@@ -72,6 +80,9 @@ func TestCall(t *testing.T) {
 		"a name that is not held":             {"reader", tool(t, "note"), `{"text":"a"}`, capability.CapabilityAbsent},
 		"a ceiling on names, mapped":          {"named", tool(t, "move"), `{}`, capability.ScopeViolation},
 		"within the ceiling":                  {"named", tool(t, "read"), `{"path":"a"}`, ""},
+		"a tool beyond its server":            {"mover", within(t, "read", "fs.read{in=/w,paths=[docs]}", "fs.read{in=/w}"), `{"path":"other"}`, capability.ScopeViolation},
+		"a tool within its server":            {"mover", within(t, "read", "fs.read{in=/w}", "fs.read{in=/w,paths=[docs]}"), `{"path":"docs/a"}`, ""},
+		"a tool narrower than its server":     {"mover", within(t, "read", "fs.read{in=/w}", "fs.read{in=/w,paths=[docs]}"), `{"path":"other"}`, capability.ScopeViolation},
 		"a declaration narrows":               {"mover", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"other"}`, capability.ScopeViolation},
 		"within the declaration":              {"mover", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), `{"path":"docs/a"}`, ""},
 		"declared writing is removing":        {"mover", tool(t, "move", "fs.read{in=/w}", "fs.write{in=/w}"), `{"from":"a","to":"b"}`, ""},

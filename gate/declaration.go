@@ -11,6 +11,7 @@ import (
 type Declaration struct {
 	says    *capability.Set // what is declared
 	ceiling *capability.Set // that, and everything that no declaration speaks of
+	server  *Declaration    // what it is within, nil for nothing
 }
 
 // Declare compiles a declaration: network, secrets, storage, files and programs.
@@ -40,6 +41,11 @@ func Declare(specs []capability.Spec, o capability.Options) *Declaration {
 	return d
 }
 
+// Within returns the declaration of one tool, held to that of its server as well.
+func (d *Declaration) Within(server *Declaration) *Declaration {
+	return &Declaration{says: d.says, ceiling: d.ceiling, server: server}
+}
+
 // declarable reports whether a verb is one that declarations speak of.
 func declarable(v capability.Verb) bool {
 	switch v.Resource() {
@@ -49,15 +55,15 @@ func declarable(v capability.Verb) bool {
 	return false
 }
 
-// link is the declaration as part of a chain.
+// link is the declaration, and that of the server before it, as part of a chain.
 func (d *Declaration) link(chain capability.Chain, name string) capability.Chain {
 	if d == nil {
 		return chain
 	}
-	return append(slices.Clip(chain), capability.Link{Name: "declaration of " + name, Set: d.ceiling})
+	return append(slices.Clip(d.server.link(chain, name)), capability.Link{Name: "declaration of " + name, Set: d.ceiling})
 }
 
 // Allows reports whether a requirement is within the declaration.
 func (d *Declaration) Allows(need *capability.Requirement) bool {
-	return d == nil || d.ceiling.Decide(need).Allowed()
+	return d == nil || d.ceiling.Decide(need).Allowed() && d.server.Allows(need)
 }

@@ -62,7 +62,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	for name, t := range u.Tools {
 		p.PinsOf[name] = pins(t.Pins)
 		if t.Declared {
-			p.Narrower[name] = s.compile(t.Declares)
+			p.Narrower[name] = s.compile(t.Declares).Within(p.Declared)
 		}
 	}
 	switch {
