@@ -104,7 +104,10 @@ func newName(text string, sep rune) (name, error) {
 	}
 	// Behind a slash a leading "**/" is still a whole segment.
 	marked, err := pattern.Parse(given+text, sep)
-	return name{word, marked}, err
+	if err != nil { // the two characters are not the author's
+		return name{}, fmt.Errorf("%q is too long", clip(text))
+	}
+	return name{word, marked}, nil
 }
 
 // parseName reads one name pattern by the type of its key.

@@ -320,6 +320,23 @@ func TestKeyedMisuse(t *testing.T) {
 	}
 }
 
+// TestKeyedLong: what is too long with the mark that patterns are compared by is told
+// without it.
+func TestKeyedLong(t *testing.T) {
+	for long, want := range map[int]string{510: "", 511: "is too long", 513: "longer than 512 bytes"} {
+		_, findings := capability.Compile([]capability.Spec{{
+			Verb: "memory.read", Scope: []capability.Param{{Key: "keys", Values: []string{strings.Repeat("k", long)}}},
+		}}, capability.Options{})
+		got := ""
+		for _, f := range findings {
+			got += f.Text
+		}
+		if !strings.Contains(got, want) || want == "" && got != "" || strings.Contains(got, "=/") {
+			t.Errorf("%d: %q", long, got)
+		}
+	}
+}
+
 func TestBeyond(t *testing.T) {
 	set := compile(t, "proc.exec{in=/w}")
 	r := capability.Beyond("proc.exec", "the call sets environment variables")

@@ -100,6 +100,11 @@ func sections() []key[Config] {
 			name: "tests", takes: "a list of policy tests", read: (*reader).tests, under: testLines(),
 			help: "what must be allowed and what must be denied",
 		},
+		{name: "egress", takes: "a map", help: "what the processes of servers may connect to"},
+		{name: "approvals", takes: "a map", help: "who is asked about what waits for approval"},
+		{name: "memory", takes: "a map", help: "what agents keep from one session to the next"},
+		{name: "records", takes: "a map", help: "which records agents may write"},
+		{name: "learn", takes: "a map", help: "where calls are gathered that a record is made of"},
 	}
 }
 

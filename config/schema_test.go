@@ -25,6 +25,7 @@ func TestSchema(t *testing.T) {
 	want := []string{
 		"listen", "agents", "skills", "sandbox", "state", "upstreams", "mappings",
 		"secrets", "providers", "limits", "guardrail", "introspection", "tests",
+		"egress", "approvals", "memory", "records", "learn",
 	}
 	if !slices.Equal(sections, want) {
 		t.Errorf("the sections are %v, want %v", sections, want)

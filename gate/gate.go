@@ -88,6 +88,17 @@ func decide(line agents.Lineage, need *capability.Requirement) capability.Decisi
 	return d
 }
 
+// Ceiled names the toolset that keeps a tool from an agent, whatever it holds, "" for
+// none.
+func (g *Gate) Ceiled(agent string, need *capability.Requirement) string {
+	line, denied := g.lineage(agent, []*capability.Requirement{need})
+	if denied != nil {
+		return ""
+	}
+	link, _ := ceiled(line, need) // what cannot be named is denied for that
+	return link
+}
+
 // ceiled names the toolset that a requirement is outside of, "" for none. To execute
 // a tool by its Rye id is to call it.
 func ceiled(line agents.Lineage, need *capability.Requirement) (link string, err error) {

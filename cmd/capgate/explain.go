@@ -8,7 +8,6 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
-	"capgate/gate"
 )
 
 // explanation is the answer to "may this agent do that, and why".
@@ -129,20 +128,21 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 		x.Why, x.Blocked = o, "no grant can cover this"
 		return x, nil
 	}
-	x.Allow, x.Blocked = w.smallest(ag, need, v)
+	x.Allow, x.Blocked = w.smallest(ag, need)
 	return x, nil
 }
 
 // smallest finds the edits that would allow a requirement, and tries them: each
 // link of the chain that denies needs a grant of its own.
-func (w *world) smallest(ag *agents.Agent, need *capability.Requirement, v gate.Verdict) ([]edit, string) {
+func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit, string) {
+	ceiling := w.gate.Ceiled(ag.ID, need)
 	switch {
 	case ag.Err != nil:
 		return nil, "the record cannot be loaded; mend it first"
 	case w.gate.Fence.Touches(need):
 		return nil, "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant"
-	case strings.HasPrefix(v.Why, "toolset of "):
-		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + v.Why
+	case ceiling != "":
+		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + ceiling
 	}
 	var edits []edit
 	for _, up := range w.above(ag) {

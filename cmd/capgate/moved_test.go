@@ -47,7 +47,7 @@ func TestMovedSandbox(t *testing.T) {
 	p.write(map[string]string{"capgate.yml": written + "other\n"})
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
-	for range 30 {
+	for range 200 {
 		if _, there := call("/other"); there {
 			return
 		}

@@ -227,7 +227,7 @@ func (c *explainedCall) declared(need *capability.Requirement) bool {
 // smallest finds the edits that would allow the call, all of them needed.
 func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked string) {
 	if strings.HasPrefix(c.verdict.Why, "toolset of ") {
-		return c.world.smallest(c.agent, c.verdict.Decision.Need(), c.verdict)
+		return c.world.smallest(c.agent, c.verdict.Decision.Need())
 	}
 	for _, n := range needs {
 		if !c.declared(n.Requirement) {
@@ -240,7 +240,7 @@ func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked st
 		if o := n.Requirement.Opaque(); o != "" {
 			return nil, "no grant can cover this: " + o
 		}
-		more, blocked := c.world.smallest(c.agent, n.Requirement, v)
+		more, blocked := c.world.smallest(c.agent, n.Requirement)
 		if blocked != "" {
 			return nil, blocked
 		}
