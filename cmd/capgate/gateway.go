@@ -211,8 +211,8 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	}
 }
 
-// renew puts tokens in force that were issued or revoked: at once, however long all
-// else takes to read.
+// renew puts tokens in force that were issued or revoked, without reading all else for
+// it.
 func (g *gateway) renew() error {
 	changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
 	if err != nil || !changed {
