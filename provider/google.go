@@ -214,14 +214,32 @@ func (r *request) googleTool(name string, v wire.Value) bool {
 	return true
 }
 
-// functions refuses functions that another gateway may take for tools.
+// functions judges a list of functions that have no type, or a single one, which some
+// take for a list.
 func (r *request) functions(v wire.Value) {
-	for f := range v.Elems() {
-		r.opaqueIn(f, ofFunction)
-		if _, why := r.judgeFunction(f, ""); why != "" {
-			r.forbid(clip(textOf(f, "name")) + ": " + why)
-		}
+	switch v.Kind() {
+	case wire.Null:
+	case wire.Object:
+		r.function(v)
+	default:
+		r.elements(v, r.function)
 	}
+}
+
+// function refuses a function that another gateway may take for a tool, by its name or
+// by what it has besides.
+func (r *request) function(v wire.Value) bool {
+	if v.Kind() != wire.Object {
+		r.refuse("a function should be an object")
+		return true
+	}
+	r.knownOnly(v, "name description parameters parametersJsonSchema parameters_json_schema "+
+		"response responseJsonSchema response_json_schema behavior strict")
+	r.opaqueIn(v, ofFunction)
+	if _, why := r.judgeFunction(v, ""); why != "" {
+		r.forbid(clip(textOf(v, "name")) + ": " + why)
+	}
+	return true
 }
 
 // toolConfig goes with the tools.

@@ -132,13 +132,18 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 
 // judgeLocal keeps what the agent runs itself, and says no more than that.
 func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string) {
+	r.knownOnly(v, localMembers(kind))
+	r.opaqueIn(v, ofFunction)
+	return r.judgeFunction(v, kind)
+}
+
+// knownOnly refuses members of an object that are not in a list of names.
+func (r *request) knownOnly(v wire.Value, names string) {
 	for key, member := range v.Members() {
-		if name, _ := key.Str(); !isListed(name, localMembers(kind)) {
+		if name, _ := key.Str(); !isListed(name, names) {
 			r.unknown(name)(member)
 		}
 	}
-	r.opaqueIn(v, ofFunction)
-	return r.judgeFunction(v, kind)
 }
 
 // localMembers is all that may stand in a tool that the agent runs itself, with
@@ -212,11 +217,7 @@ func (r *request) reads(verb string) (capability.Code, string) {
 
 // group keeps a named group with the tools in it that stay.
 func (r *request) group(v wire.Value) (capability.Code, string) {
-	for key, member := range v.Members() {
-		if name, _ := key.Str(); !isListed(name, "type name description tools") {
-			r.unknown(name)(member)
-		}
-	}
+	r.knownOnly(v, "type name description tools")
 	r.opaqueIn(v, "description")
 	inside, ok := v.Get("tools")
 	if !ok || r.elements(inside, r.tool) {
