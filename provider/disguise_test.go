@@ -74,6 +74,7 @@ func TestDisguises(t *testing.T) {
 
 		"what waits, before another turn of the same": {where: messages, body: turns(search, ""), code: capability.ScopeViolation},
 		"what waits, before words":                    {where: messages, body: turns(search, `{"type":"text","text":"a"}`), code: capability.ScopeViolation},
+		"what waits, before words that sound like it": {where: messages, body: turns(search, `{"type":"text","text":"a","tool_use_id":"s1"}`), code: capability.ScopeViolation},
 		"what waits again":                            {where: messages, body: turns(search+","+found, search), code: capability.ScopeViolation},
 		"what was answered before it was asked":       {where: messages, body: turns(found, search), code: capability.ScopeViolation},
 		"what waits, before a turn that is left out": {

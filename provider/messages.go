@@ -218,8 +218,8 @@ func (r *request) paused(root wire.Value) {
 			if !r.mayContinue(block) {
 				waiting[textOf(block, "id")] = block
 			}
-			if id := textOf(block, "tool_use_id"); id != "" {
-				delete(waiting, id)
+			if strings.HasSuffix(textOf(block, "type"), "_tool_result") { // anything else may name it
+				delete(waiting, textOf(block, "tool_use_id"))
 			}
 		}
 	}
