@@ -72,6 +72,9 @@ func TestDisguises(t *testing.T) {
 		"a file at Google, by its name":           {where: generate, grants: []string{"provider.files"}, body: file("files/x")},
 		"a file at who sounds like it, all of it": {where: generate, grants: []string{"provider.files", hosts("*.evil.example.com")}, body: file("https://generativelanguage.evil.example.com/x")},
 
+		"an address where the id of a file stands": {where: chats, change: relayed, grants: []string{"provider.files"}, body: `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"https://evil.example/?what=is+known"}}]}]}`, code: capability.CapabilityAbsent},
+		"a file by its id":                         {where: chats, grants: []string{"provider.files"}, body: `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`},
+
 		"what waits, before another turn of the same": {where: messages, body: turns(search, ""), code: capability.ScopeViolation},
 		"what waits, before words":                    {where: messages, body: turns(search, `{"type":"text","text":"a"}`), code: capability.ScopeViolation},
 		"what waits, before words that sound like it": {where: messages, body: turns(search, `{"type":"text","text":"a","tool_use_id":"s1"}`), code: capability.ScopeViolation},

@@ -191,6 +191,7 @@ func (r *request) media(v wire.Value) {
 		case slices.Contains([]string{"type", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format"}, name):
 		case name == "file_id":
 			r.stored(member)
+			r.inputs(member) // where another gateway takes an address as well
 		case member.Kind() == wire.Object:
 			r.media(member)
 		case slices.Contains([]string{"file_data", "data", "input_audio"}, name):
