@@ -16,12 +16,12 @@ import (
 	"capgate/skills"
 )
 
-// mirrorPolicy is a policy with some skills, which one agent is shown or nobody is.
-func mirrorPolicy(t *testing.T, lib *skills.Library, named bool) *proxy.Policy {
+// mirrorPolicy is a policy with some skills, which these agents are shown.
+func mirrorPolicy(t *testing.T, lib *skills.Library, ids ...string) *proxy.Policy {
 	t.Helper()
 	dir := t.TempDir()
-	if named {
-		if err := os.WriteFile(filepath.Join(dir, "scout.md"), []byte("---\nclass: agent\ncapabilities: []\n---\n"), 0o600); err != nil {
+	for _, id := range ids {
+		if err := os.WriteFile(filepath.Join(dir, id+".md"), []byte("---\nclass: agent\ncapabilities: []\n---\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,9 +32,9 @@ func mirrorPolicy(t *testing.T, lib *skills.Library, named bool) *proxy.Policy {
 	return &proxy.Policy{Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Skills: lib}
 }
 
-// TestMirrorsAreInterrupted: what is being written ends when there is something newer, and
-// what is not shown any more is taken out all the same.
-func TestMirrorsAreInterrupted(t *testing.T) {
+// mirrorLibrary is some skills, in a folder beside which there is room for mirrors.
+func mirrorLibrary(t *testing.T) (dir string, lib *skills.Library) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -48,17 +48,27 @@ func TestMirrorsAreInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lib := skills.Load(skills.Options{}, filepath.Join(dir, "skills"))
+	return dir, skills.Load(skills.Options{}, filepath.Join(dir, "skills"))
+}
+
+// mirroredSkills counts the skills that a mirror holds.
+func mirroredSkills(t *testing.T, mirror string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(mirror, "s*", "SKILL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// TestMirrorsAreInterrupted: what is being written ends when there is something newer, and
+// what is not shown any more is taken out all the same.
+func TestMirrorsAreInterrupted(t *testing.T) {
+	dir, lib := mirrorLibrary(t)
 	m := &mirrors{log: slog.New(slog.DiscardHandler), next: make(chan mirrored, 1)}
 	names := []config.Mirror{{Agent: "scout", Dir: filepath.Join(dir, "mirror")}}
-	held := func() int {
-		found, err := filepath.Glob(filepath.Join(dir, "mirror", "s*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(found)
-	}
-	all, none := mirrored{mirrorPolicy(t, lib, true), names}, mirrored{mirrorPolicy(t, lib, false), names}
+	held := func() int { return mirroredSkills(t, names[0].Dir) }
+	all, none := mirrored{mirrorPolicy(t, lib, "scout"), names}, mirrored{mirrorPolicy(t, lib), names}
 
 	m.renew(all)
 	m.last = <-m.next
@@ -97,4 +107,43 @@ func TestMirrorsAreInterrupted(t *testing.T) {
 	if m.renew(none); ctx.Err() == nil {
 		t.Error("what is being written goes on")
 	}
+}
+
+// TestMirrorsTakeOutFirst: nothing is put into any mirror before what is not shown any more
+// is out of all of them. What is in the way in each is told as soon as that one was
+// written, and in which order they are is chance.
+func TestMirrorsTakeOutFirst(t *testing.T) {
+	const often = 30 // a wrong order is the right one half of the time
+	dir, lib := mirrorLibrary(t)
+	ids := []string{"scout", "boss"}
+	var names []config.Mirror
+	for _, id := range ids {
+		names = append(names, config.Mirror{Agent: id, Dir: filepath.Join(dir, id)})
+		if err := os.MkdirAll(filepath.Join(dir, id, "s0"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told, loser := 0, names[0].Dir
+	log := onRecord(func() {
+		if told++; mirroredSkills(t, loser) != 0 {
+			t.Errorf("when another mirror was written, %s held %d skills that are not shown", loser, mirroredSkills(t, loser))
+		}
+	})
+	m := &mirrors{log: slog.New(slog.NewTextHandler(log, nil)), next: make(chan mirrored, 1)}
+	policies := []*proxy.Policy{mirrorPolicy(t, lib, ids[0]), mirrorPolicy(t, lib, ids[1])}
+	for i := range often {
+		loser = names[(i+1)%2].Dir
+		m.last = mirrored{policies[i%2], names}
+		if m.update(t.Context()); mirroredSkills(t, names[i%2].Dir) != 2 || told != i+1 {
+			t.Fatalf("the mirror holds %d skills, and %d were told of", mirroredSkills(t, names[i%2].Dir), told)
+		}
+	}
+}
+
+// onRecord is called for what is written to a log.
+type onRecord func()
+
+func (f onRecord) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
 }
