@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -163,7 +164,7 @@ func unescapeAll(text string) string {
 
 // isSkillURI reports whether somebody may take a URI for one of the scheme of skills.
 func isSkillURI(uri string) bool {
-	if uri != "" && uri[0] > ' ' && !strings.ContainsRune("sS%", rune(uri[0])) {
+	if uri != "" && uri[0] > ' ' && uri[0] < utf8.RuneSelf && !strings.ContainsRune("sS%", rune(uri[0])) {
 		return false // as most are
 	}
 	return strings.HasPrefix(looseURI(uri), skillPrefix)

@@ -10,30 +10,47 @@ import (
 	"capgate/proxy"
 )
 
-// FuzzSkillURI: whatever the standard library takes for a URI of a skill is taken for
-// one, and so is anything that is escaped from top to bottom; a plain URI is read as
-// itself by whoever unescapes it.
-func FuzzSkillURI(f *testing.F) {
+// addSkillURIs adds what some reader takes for a URI of a skill, and what none should.
+func addSkillURIs(f *testing.F) {
 	for _, uri := range []string{
-		"skill://a/SKILL.md", "SKILL:a", "skill%3a//a/../b", "repo://a/b%2fc", "s\tkill://x", "skill:\\\\a", "repo://a//b/./c?d#e", "%73kill://a", "repo://a/%2525252525252541", "%25252500",
+		"skill://a/SKILL.md", "SKILL:a", "skill%3a//a/../b", "repo://a/b%2fc", "s\tkill://x", "skill:\\\\a", "repo://a//b/./c?d#e",
+		"%73kill://a", "ſkill://a", "repo://a/%2525252525252541", "%25252500",
 	} {
 		f.Add(uri)
 	}
+}
+
+// FuzzSkillURI: whatever the standard library takes for a URI of a skill is taken for
+// one, as is what any reader may, and so is anything that is escaped from top to bottom.
+func FuzzSkillURI(f *testing.F) {
+	addSkillURIs(f)
 	f.Fuzz(func(t *testing.T, uri string) {
 		u, err := url.Parse(uri)
 		if err == nil && strings.EqualFold(u.Scheme, "skill") && !proxy.IsSkillURI(uri) {
 			t.Errorf("%q is not taken for a skill's", uri)
 		}
+		loose := proxy.LooseURI(uri)
+		if strings.HasPrefix(loose, "skill:") != proxy.IsSkillURI(uri) && loose != "skill:/" {
+			t.Errorf("%q is taken for a skill's: %v, and for %q", uri, proxy.IsSkillURI(uri), loose)
+		}
 		var escaped strings.Builder
 		for _, c := range []byte(uri) {
 			fmt.Fprintf(&escaped, "%%%02x", c)
 		}
-		if one, other := proxy.LooseURI(uri), proxy.LooseURI(escaped.String()); one != other && other != "skill:/" {
-			t.Errorf("%q is taken for %q, and escaped for %q", uri, one, other)
+		if other := proxy.LooseURI(escaped.String()); loose != other && other != "skill:/" {
+			t.Errorf("%q is taken for %q, and escaped for %q", uri, loose, other)
 		}
+	})
+}
+
+// FuzzPlainURI: a plain URI is read as itself by whoever unescapes it.
+func FuzzPlainURI(f *testing.F) {
+	addSkillURIs(f)
+	f.Fuzz(func(t *testing.T, uri string) {
 		if !proxy.PlainURI(uri) {
 			return
 		}
+		u, err := url.Parse(uri)
 		if err != nil {
 			if host, _, _ := strings.Cut(uri[strings.Index(uri, "://")+3:], "/"); !strings.Contains(host, "%") { // which a name may hold
 				t.Errorf("%q is plain, and cannot be read: %v", uri, err)

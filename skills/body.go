@@ -101,7 +101,7 @@ func behindName(text string) string {
 // are read as such.
 func laid(files []string) []Need {
 	for _, name := range files {
-		segments := strings.Split(strings.ToLower(name), "/")
+		segments := strings.Split(oneCase(name), "/")
 		for i, seg := range segments[:len(segments)-1] {
 			of := slices.Contains([]string{".claude", ".codex", ".cursor", ".gemini", ".opencode", ".vscode"}, seg) && segments[i+1] != "skills"
 			if of || strings.HasPrefix(seg, ".") && strings.HasSuffix(seg, "-plugin") {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -109,7 +110,7 @@ func readBundle(root *os.Root) (*bundle, error) {
 	}
 	folded := map[string]bool{}
 	for _, f := range b.files {
-		name := strings.ToLower(f.Path)
+		name := oneCase(f.Path)
 		if folded[name] {
 			return b, fmt.Errorf("two of its files are called %s but for their case", clip(f.Path))
 		}
@@ -179,6 +180,17 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 		b.texts[name] = data
 	}
 	return nil
+}
+
+// oneCase writes names alike that file systems which ignore case take for the same: as s
+// and ſ, and without what is never seen.
+func oneCase(name string) string {
+	return strings.ToLower(strings.ToUpper(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, name)))
 }
 
 // isFileName reports whether a path can be shown, and written into a URI and onto

@@ -97,7 +97,7 @@ func (w *walk) folder(rel string, depth int, outer *Skill) {
 }
 
 // isDocument reports whether a file makes its folder a skill for some client.
-func isDocument(name string) bool { return strings.EqualFold(name, documentName) }
+func isDocument(name string) bool { return oneCase(name) == oneCase(documentName) }
 
 // documents counts the files that make their folders skills.
 func documents(files []File) int {

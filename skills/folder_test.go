@@ -152,6 +152,14 @@ func TestLoad(t *testing.T) {
 			"d/SKILL.md": md("d"), "d/.codex/config.toml": "", "e/SKILL.md": md("e"), "e/claude/settings.json": "{}", "e/mcp.json": "{}", "e/.claude.md": "x",
 			"f/SKILL.md": md("f"), "f/.claude/skills/in/SKILL.md": strings.Replace(md("in"), "---\n", "---\nallowed-tools: Read\n", 1),
 		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "proc.eval", "d": "proc.eval", "e": "", "f": "fs.read", "f/.claude/skills/in": "fs.read"}},
+		{"names that some file systems take for others", map[string]string{
+			"a/SKILL.md": md("a"), "a/.vſcode/tasks.json": "{}", "b/SKILL.md": md("b"), "b/.cla\u200cude/settings.json": "{}",
+			"c/SKILL.md": md("c"), "c/agents/openai\u200d.yaml": "dependencies: {tools: [{type: mcp, value: files}]}", "d/SKILL\u200d.md": md("d"),
+			"e/SKILL.md": md("e"), "e/x/sub.md": "", "e/x/ſub.md": "",
+		}, map[string]string{
+			"a": "proc.eval", "b": "proc.eval", "c": "hidden: its file agents/openai\u200d.yaml is agents/openai.yaml where case does not count",
+			"d": "hidden: its file must be called SKILL.md, in capitals", "e": "hidden: two of its files are called x/ſub.md but for their case",
+		}},
 		{"servers in other case", map[string]string{"a/SKILL.md": md("a"), "a/Agents/openai.yaml": "dependencies: {tools: [{type: mcp, value: files}]}"}, map[string]string{
 			"a": "hidden: its file Agents/openai.yaml is agents/openai.yaml where case does not count",
 		}},

@@ -141,7 +141,7 @@ func parse(at place, text []byte, o Options) *Skill {
 func (s *Skill) hold(files []string) {
 	s.Needs = append(s.Needs, laid(files)...)
 	for _, name := range files {
-		if name != Manifest && strings.EqualFold(name, Manifest) {
+		if name != Manifest && oneCase(name) == Manifest {
 			s.fail(fmt.Sprintf("its file %s is %s where case does not count", clip(name), Manifest))
 		}
 	}
