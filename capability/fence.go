@@ -14,18 +14,12 @@ import (
 // systems of many machines.
 type Fence struct {
 	roots  []Root
-	sealed []Root   // may be read
-	hidden []hidden // wherever they lie
+	sealed []Root             // may be read
+	hidden []*pattern.Pattern // files by their names, and their folders, wherever they lie
 
-	files   map[string]bool // the names of the hidden, with their folders'
+	files   map[string]bool // the names of the hidden files, with their folders'
 	folders map[string]bool // those of the folders, outermost first
 	deepest int             // the most segments of any of these
-}
-
-// hidden is a file by its name, or by that and its folders'.
-type hidden struct {
-	place  *pattern.Pattern   // the file, anywhere
-	inside []*pattern.Pattern // its folders, each with those above it
 }
 
 // NewFence fences off directories and files, by each place they are known by.
@@ -43,16 +37,15 @@ func (f Fence) Sealing(roots ...Root) Fence {
 func (f Fence) Hiding(names ...string) Fence {
 	f.hidden, f.files, f.folders, f.deepest = nil, map[string]bool{}, map[string]bool{}, 0
 	for _, name := range names {
-		h := hidden{place: folded("/**/", name, "")}
+		f.hidden = append(f.hidden, folded("/**/", name, ""))
 		for i := range len(name) {
-			if name[i] == '/' {
-				h.inside = append(h.inside, folded("/**/", name[:i], ""))
+			if name[i] == '/' && !f.folders[oneCase(name[:i])] {
+				f.hidden = append(f.hidden, folded("/**/", name[:i], ""))
 				f.folders[oneCase(name[:i])] = true
 			}
 		}
-		f.hidden = append(f.hidden, h)
 		f.files[oneCase(name)] = true
-		f.deepest = max(f.deepest, 1+len(h.inside))
+		f.deepest = max(f.deepest, 1+strings.Count(name, "/"))
 	}
 	return f
 }
@@ -181,33 +174,23 @@ func (f Fence) names(reading string, whole bool) bool {
 }
 
 // hidesSome reports whether a glob may stand for a hidden file, or for what is in the
-// folder of one.
+// folder of one: it, without the open segments at its end, may be the name of either.
+// To some matchers these segments may be none.
 func (f Fence) hidesSome(glob *pattern.Pattern) bool {
-	text := glob.String()
-	last := text[strings.LastIndexByte(text, '/')+1:]
-	return slices.ContainsFunc(f.hidden, func(h hidden) bool {
-		return !isOpen(last) && mayMeet(glob, h.place) ||
-			slices.ContainsFunc(h.inside, func(folder *pattern.Pattern) bool { return mayLead(text, folder) })
-	})
+	text := strings.TrimSuffix(glob.String(), "{,/**}")
+	for isOpen(text[strings.LastIndexByte(text, '/')+1:]) {
+		cut := strings.LastIndexByte(text, '/')
+		if cut <= 0 {
+			return false
+		}
+		text = text[:cut]
+	}
+	named, err := pattern.Parse(text, pattern.Slash)
+	return err != nil || slices.ContainsFunc(f.hidden, func(place *pattern.Pattern) bool { return mayMeet(named, place) })
 }
 
 // isOpen reports whether nothing but wildcards stands in a segment of a glob.
 func isOpen(segment string) bool { return strings.Trim(segment, "*?{,}") == "" }
-
-// mayLead reports whether a glob may stand for what is in a folder: it, without the
-// open segments at its end, may be the folder's name.
-func mayLead(glob string, folder *pattern.Pattern) bool {
-	glob = strings.TrimSuffix(glob, "{,/**}")
-	for isOpen(glob[strings.LastIndexByte(glob, '/')+1:]) {
-		cut := strings.LastIndexByte(glob, '/')
-		if cut <= 0 {
-			return false
-		}
-		glob = glob[:cut]
-	}
-	p, err := pattern.Parse(glob, pattern.Slash)
-	return err != nil || mayMeet(p, folder)
-}
 
 // mayMeet reports whether some path is both of a glob and at a place.
 func mayMeet(glob, place *pattern.Pattern) bool {

@@ -100,6 +100,8 @@ func TestFenceHiding(t *testing.T) {
 		"fs.read{glob=**/.mcp.jso?}":                 true,
 		"fs.read{glob=.MC*.json}":                    true,
 		"fs.read{glob=**/*.md}":                      false,
+		"fs.read{glob=.mcp.json/**}":                 true, // to some matchers, the file itself
+		"fs.read{glob=a/.mcp.j*/**/*}":               true,
 		"fs.read{glob=docs/**}":                      false,
 		"fs.read{glob=docs/*}":                       false,
 		"fs.read{glob=.codex/*}":                     true,
