@@ -139,13 +139,20 @@ func meets(chain capability.Chain, template string) bool {
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
 // that is for agents that may read whatever it may become. So it is decided on a text
-// that nobody grants by itself, at any depth where an expression may hold slashes.
+// that nobody grants by itself, and also far down where an expression may hold slashes:
+// who may read both does not have a grant of one depth.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
-	return g.Resource(agent, r, fill(template, whatever, whatever+"/"+whatever))
+	shallow := g.Resource(agent, r, fill(template, whatever, whatever))
+	if !shallow.Decision.Allowed() {
+		return shallow
+	}
+	return g.Resource(agent, r, fill(template, whatever, strings.Repeat(whatever+"/", farDown)+whatever))
 }
 
-// whatever stands for any text.
-const whatever = "whatever-it-may-be-0123456789"
+const (
+	whatever = "whatever-it-may-be-0123456789" // stands for any text
+	farDown  = 16                              // deeper than anybody grants level by level
+)
 
 // fill puts a text in the place of each expression of a template, and another one
 // where it may hold slashes: with the operators of RFC 6570 that keep them or make
