@@ -156,18 +156,20 @@ func compare(t *testing.T, before *agents.Record, out *agents.Edited, name strin
 func lost(before, after string) string {
 	edited := map[string]bool{"capabilities": true, "delegable": true, "access": true, "sandbox": true}
 	key := regexp.MustCompile(`^["']?(\w+)["']?[ \t]*:`)
-	rest, current := slices.Collect(strings.Lines(after)), ""
+	rest, current, open := slices.Collect(strings.Lines(after)), "", 0
 	for line := range strings.Lines(before) {
-		if m := key.FindStringSubmatch(line); m != nil {
+		if m := key.FindStringSubmatch(line); m != nil && open <= 0 {
 			current = m[1]
 		} else if current == "" && strings.HasPrefix(line, " ") {
 			return "" // the keys are indented, which is beyond this check
 		} else if strings.HasPrefix(line, "---") {
-			current = ""
+			current, open = "", 0
 		}
-		if edited[current] {
+		if edited[current] { // until what it opens is closed, at whatever indent
+			open += strings.Count(line, "{") + strings.Count(line, "[") - strings.Count(line, "}") - strings.Count(line, "]")
 			continue
 		}
+		open = 0
 		i := slices.IndexFunc(rest, func(l string) bool { return l == line || l == line+"\n" || l == line+"\r\n" })
 		if i < 0 {
 			return line

@@ -179,7 +179,7 @@ func (d *directive) token(tok xml.Token, at, end int) error {
 		}
 		d.depth--
 	case xml.Comment:
-		d.hidden += len(tagsOf(string(t), "permissions"))
+		d.hidden += len(tagsOf(d.text[at:end], "permissions"))
 	case xml.Directive:
 		return d.invalid(d.pos(at), "a document type has no place in a directive", "")
 	case xml.ProcInst:
