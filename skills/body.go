@@ -23,6 +23,9 @@ func injected(h *head, text []byte) []Need {
 			found = injection(filled(string(text), fill))
 		}
 	}
+	if found == "" && h.veils && slices.ContainsFunc([]string{"!$", "`$", "!`"}, func(mark string) bool { return strings.Contains(string(text), mark) }) {
+		found = argumentsKey
+	}
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
@@ -76,12 +79,15 @@ func filled(text, fill string) string {
 	return b.String()
 }
 
+// isWordRune reports whether a character may be part of a name that is filled in.
+func isWordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-", r)
+}
+
 // behindName is what follows the name that a text begins with.
 func behindName(text string) string {
 	inner, braced := strings.CutPrefix(text, "{")
-	rest := strings.TrimLeftFunc(inner, func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-", r)
-	})
+	rest := strings.TrimLeftFunc(inner, isWordRune)
 	if braced {
 		if after, ok := strings.CutPrefix(rest, "}"); ok {
 			return after

@@ -24,7 +24,7 @@ func (d *derivation) command(verbs []string, spec string) ([]capability.Spec, st
 	if why != "" {
 		return nil, why
 	}
-	if !isPlainWord(program) {
+	if !isPlainWord(program) || slices.Contains(strings.Fields(shellWords), program) {
 		return bare(verbs), ""
 	}
 	known := []string{program}
@@ -41,6 +41,10 @@ func (d *derivation) command(verbs []string, spec string) ([]capability.Spec, st
 	}
 	return specs, ""
 }
+
+// shellWords are no programs: a shell runs what follows them, or all that follows in
+// another way.
+const shellWords = ". alias coproc declare enable eval exec export readonly source trap typeset"
 
 // run asks to run a program with some words, and then perhaps any. One that is named
 // by its place must be read as well.

@@ -64,6 +64,7 @@ func TestTokens(t *testing.T) {
 		{"Read(docs/*/api)", "fs.read{paths=[docs/*/api,docs/*/api/**]}"},
 		{"Read(out*)", "fs.read{paths=[**/out*,**/out*/**]}"},
 		{"Read(src/*.go)", "fs.read{paths=[src/*.go]}"}, // a file has an ending
+		{"Read(src/*.d/)", "fs.read{paths=[src/*.d,src/*.d/**]}"},
 		{"Read(*)", "fs.read{paths=[**]}"},
 		{"Read(.)", "? "},
 		{"Read(**)", "fs.read{paths=[**]}"},
@@ -108,6 +109,9 @@ func TestTokens(t *testing.T) {
 		{"Bash(timeout git *)", "proc.exec{cmds=[git]}"},
 		{"Bash(timeout 10 git *)", "proc.exec{patterns=[timeout 10 git **]}"},
 		{"Bash(command -v:*)", "proc.exec{patterns=[command -v **]}"},
+		{"Bash(eval:*)", "proc.eval"},
+		{"Bash(. ./env.sh)", "proc.eval"},
+		{"Bash(export LD_PRELOAD=x)", "proc.eval"},
 		{"Bash(mkdir*)", "proc.eval"},
 		{"Bash(python*bridge_monitor*)", "proc.eval"},
 		{"Bash(* --version)", "proc.eval"},

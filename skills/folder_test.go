@@ -137,11 +137,13 @@ func TestLoad(t *testing.T) {
 			"b/SKILL.md": md("b"), "b/agents/openai.yaml": "interface: {display_name: B}\n",
 			"c/SKILL.md": md("c"), "c/agents/openai.yaml": "dependencies: [",
 			"d/SKILL.md": md("d"), "d/agents/openai.yaml": "dependencies: {tools: {type: mcp}}",
+			"e/SKILL.md": md("e"), "e/agents/openai.yaml": "dependencies: {tools: [{type: mcp, value: files, transport: stdio, command: sh}]}",
 		}, map[string]string{
 			"a": "tool.invoke{tools=[files.*]}; ? no upstream has that name; ? it depends on something that is no MCP server",
 			"b": "",
 			"c": "hidden: agents/openai.yaml: it is not YAML: line 1: did not find expected node content",
 			"d": "hidden: agents/openai.yaml: dependencies.tools is a map, not a list",
+			"e": "tool.invoke{tools=[files.*]}; proc.eval", // which a client runs that lacks it
 		}},
 
 		{"a plugin", map[string]string{

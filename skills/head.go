@@ -22,7 +22,8 @@ type head struct {
 	name, description string
 	declared          bool
 	tools             []string // the tokens of allowed-tools:
-	hooks             bool     // it names commands that run by themselves
+	hooks             bool     // it names commands, or servers, that run by themselves
+	veils             bool     // its arguments have names that may hide a command in the text
 	forks             []string // the tokens of the agents that it is run by
 	lines             []int    // in which its keys stand
 	margin            int      // how many blanks stand before them
@@ -75,7 +76,7 @@ func (h *head) agrees(raw string, ok bool) bool {
 			o = parsed
 		}
 	}
-	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.declared == h.declared && slices.Equal(o.forks, h.forks)
+	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && o.declared == h.declared && slices.Equal(o.forks, h.forks)
 }
 
 // misses reports whether a reader that goes line by line, which is what clients do with
@@ -244,8 +245,9 @@ func isKey(text string) bool {
 	})
 }
 
-// take reads one key of the frontmatter. One that is allowed-tools, hooks, context or
-// agent but for its spelling counts as that: a slip of the pen must not ask for less.
+// take reads one key of the frontmatter. One that is allowed-tools, hooks, arguments,
+// context or agent but for its spelling counts as that: a slip of the pen must not ask for
+// less.
 func (h *head) take(key string, value *yaml.Node) error {
 	var err error
 	folded := foldKey(key)
@@ -256,8 +258,10 @@ func (h *head) take(key string, value *yaml.Node) error {
 		h.description, err = textOf(key, value)
 	case folded == toolsKey:
 		err = h.takeTools(value)
-	case folded == hooksKey:
+	case slices.Contains(strings.Fields(hookKeys), folded):
 		h.hooks = h.hooks || !isEmpty(value)
+	case folded == argumentsKey:
+		h.veils = h.veils || isVeil(value)
 	case folded == contextKey && !isEmpty(value): // fork is the one that clients know now
 		h.forks = append(h.forks, agentTool)
 	case folded == agentKey && !isEmpty(value):
@@ -270,11 +274,23 @@ func (h *head) take(key string, value *yaml.Node) error {
 
 // The keys that say what a skill uses, as [foldKey] writes them.
 const (
-	toolsKey   = "allowedtools"
-	hooksKey   = "hooks"
-	contextKey = "context"
-	agentKey   = "agent"
+	toolsKey     = "allowedtools"
+	hookKeys     = "hooks mcpservers lspservers monitors"
+	argumentsKey = "arguments"
+	contextKey   = "context"
+	agentKey     = "agent"
 )
+
+// isVeil reports whether one of the names of arguments is more than a word: a client
+// takes $ and such a name out of the text, whatever stands in it, and what is left may be
+// a command.
+func isVeil(names *yaml.Node) bool {
+	odd := func(r rune) bool { return !isWordRune(r) }
+	if names.Kind == yaml.ScalarNode {
+		return strings.ContainsFunc(strings.NewReplacer(" ", "", "\t", "", "\n", "").Replace(names.Value), odd)
+	}
+	return slices.ContainsFunc(names.Content, func(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, odd) })
+}
 
 // foldKey is a key but for its spelling: what may stand between its words, and what
 // does not show, is left out.

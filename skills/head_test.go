@@ -136,6 +136,8 @@ func TestDeclaration(t *testing.T) {
 		{"allowed-tools: Read\nallowed_tools: Bash", "fs.read; proc.eval"},
 		{"hooks: {PreToolUse: []}", "proc.eval"},
 		{"Hooks: x", "proc.eval"},
+		{"mcpServers: {x: {command: sh}}", "proc.eval"},
+		{"lsp-servers: x\nmonitors: []", "proc.eval"},
 		{"\u00a0allowed-tools: Bash", "proc.eval"},
 		{"\u200bhooks: x", "proc.eval"},
 		{"hooks:", ""},
@@ -190,6 +192,32 @@ func TestInjection(t *testing.T) {
 	hidden := skills.Parse("one", []byte("---\nname: one\ndescription: 'x !`date` y'\n---\n"), skills.Options{})
 	if got := needs(hidden); len(got) != 1 {
 		t.Errorf("a command in the frontmatter needs %v", got)
+	}
+}
+
+// TestVeiledInjection: a client takes $ and the name of an argument out of a text, and the
+// skill chooses the name.
+func TestVeiledInjection(t *testing.T) {
+	for _, tt := range []struct {
+		key, body string
+		want      bool
+	}{
+		{"arguments: ['@@']", "!$@@`date`\n", true},
+		{"arguments: '@@ who'", "!$@@`date`\n", true},
+		{"arguments: [x y]", "!$x y`date`\n", true},
+		{"Arguments: ['{a']", "!${a`date`\n", true},
+		{"arguments: ['#a']", "``$#a`!\ndate\n```\n", true},
+		{"arguments: ['#a']", "x$#a!`date`\n", true},
+		{"arguments: \"a\\x85b\"", "!$a\u0085b`date`\n", true},
+		{"arguments: [who, 2]", "Greet $who!\n", false},
+		{"arguments: who when", "Use `$HOME` for $who!\n", false},
+		{"arguments: ['<who>']", "Greet $<who>!\n", false},
+		{"arguments: [{name: who, required: true}]", "Use `$HOME`!\n", false},
+	} {
+		s := skills.Parse("one", []byte(top+tt.key+"\n---\n"+tt.body), skills.Options{})
+		if got := len(s.Needs) == 1 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken != "" || got != tt.want {
+			t.Errorf("%s %q: needs %v, want a shell: %v %s", tt.key, tt.body, s.Needs, tt.want, s.Broken)
+		}
 	}
 }
 

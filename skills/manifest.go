@@ -54,7 +54,11 @@ func (d *derivation) dependency(tool *yaml.Node) []Need {
 	if why != "" {
 		return d.unknown(token, why)
 	}
-	return []Need{{Token: token, Spec: specs[0]}}
+	needs := []Need{{Token: token, Spec: specs[0]}}
+	if command := member(tool, "command"); command != nil && !isEmpty(command) {
+		needs = append(needs, evaluated(token)...) // a client that lacks the server starts it so
+	}
+	return needs
 }
 
 // member finds a key of a map; nil has none.

@@ -19,7 +19,7 @@ func (d *derivation) paths(verbs []string, spec string) ([]capability.Spec, stri
 	if in == "" && !strings.Contains(strings.TrimSuffix(spec, "/"), "/") {
 		values = anyDepth(rel)
 	}
-	if fitsFolder(rel) && values[0] != "**" { // a folder that matches is all that is in it
+	if fitsFolder(rel, strings.HasSuffix(spec, "/")) && values[0] != "**" { // a folder that matches is all that is in it
 		values = append(values, values[0]+"/**")
 	}
 	specs := scoped(verbs, "paths", values...)
@@ -45,10 +45,10 @@ func anyDepth(name string) []string {
 }
 
 // fitsFolder reports whether a glob may match a folder. What has an ending, as *.md
-// does, is taken for files.
-func fitsFolder(glob string) bool {
+// does, is taken for files, unless a slash behind it says that it is no file.
+func fitsFolder(glob string, noFile bool) bool {
 	last := path.Base(glob)
-	return strings.Contains(glob, "*") && last != "**" && !strings.Contains(last, "*.")
+	return strings.Contains(glob, "*") && last != "**" && (noFile || !strings.Contains(last, "*."))
 }
 
 // locate splits a path into the directory it hangs from, "" for where the agent
