@@ -20,6 +20,7 @@ func TestCompletionOfWhateverATemplateMayBecome(t *testing.T) {
 		{`fs.read: { in: /srv, paths: ["*"] }`, "file:///srv{/name}", 0},
 		{`fs.read: { in: /srv, paths: ["*/*"] }`, "file:///srv/{+name}", 0},
 		{`fs.read: { in: /srv, paths: ["*", "*/*"] }`, "file:///srv/{+name}", 0},
+		{`fs.read: { in: /srv, paths: ["*/**"] }`, "file:///srv/{+name}", 0},
 		{`fs.read: { in: /srv, paths: [.] }`, "file:///srv/{+name}", 1},
 	} {
 		t.Run(tt.grant+" "+tt.template, func(t *testing.T) {
