@@ -98,7 +98,7 @@ func (c *call) appendMeta(dst []byte, l *line, info upstream.Info, token string)
 	if info.Modern {
 		member(metaVersion, []byte(`"`+info.Version+`"`))
 		member(metaClient, c.server.self())
-		member(metaCapabilities, offered(l.up(), c.client))
+		member(metaCapabilities, appendOffered(nil, l.up(), c.client))
 		if level := c.logLevel(); level != "" {
 			member(metaLogLevel, []byte(`"`+level+`"`))
 		}

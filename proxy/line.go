@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,13 +124,13 @@ func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
 // request what they can, and what they cannot is refused when it is asked.
 func (l *line) capabilities() []byte {
 	if l.tenant.only != nil {
-		return offered(l.up(), l.tenant.only.capabilities())
+		return appendOffered(nil, l.up(), l.tenant.only.capabilities())
 	}
 	var able wire.Doc
 	if err := able.Parse([]byte(anyClient), wire.Limits{}); err != nil {
 		return []byte("{}")
 	}
-	return offered(l.up(), able.Root())
+	return appendOffered(nil, l.up(), able.Root())
 }
 
 // anyClient is a client that can answer whatever a server may ask.
@@ -141,18 +140,20 @@ const anyClient = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`
 // serve of it is filtered here, whatever the client behind knows.
 const ourExtensions = `"extensions":{"` + skillsExtension + `":{}}`
 
-// offered writes the capabilities of a client as a server is to see them.
-func offered(u *Upstream, client wire.Value) []byte {
-	parts := []string{ourExtensions}
+// appendOffered writes the capabilities of a client as a server is to see them.
+func appendOffered(dst []byte, u *Upstream, client wire.Value) []byte {
+	dst = append(dst, '{')
+	dst = append(dst, ourExtensions...)
 	if u.mayAsk("roots") {
-		parts = append(parts, `"roots":{}`)
+		dst = append(dst, `,"roots":{}`...)
 	}
 	for _, name := range [...]string{"elicitation", "sampling"} {
 		if v, ok := client.Get(name); ok && u.mayAsk(name) && v.Kind() == wire.Object {
-			parts = append(parts, `"`+name+`":`+string(v.Raw()))
+			dst = append(append(dst, `,"`...), name...)
+			dst = append(append(dst, `":`...), v.Raw()...)
 		}
 	}
-	return []byte("{" + strings.Join(parts, ",") + "}")
+	return append(dst, '}')
 }
 
 // decide is asked by servers within this process at the moment of use. What needs

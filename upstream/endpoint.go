@@ -320,8 +320,8 @@ func (t *target) try(ctx context.Context, like *http.Request, header http.Header
 		if err != nil {
 			return nil, t.failed("was not asked, for want of an authorization", err)
 		}
-		req.Header = maps.Clone(header)
 		if value != "" {
+			req.Header = maps.Clone(header)
 			req.Header["Authorization"] = []string{value}
 		}
 	}
