@@ -123,6 +123,7 @@ func (r *request) block(v wire.Value) bool {
 		r.refuse("content should be objects with a type that is text")
 		return true
 	}
+	r.spelled(v)
 	r.opaqueIn(v, ofBlock(kind))
 	inside := func(name string) wire.Value {
 		member, _ := v.Get(name)
@@ -139,9 +140,7 @@ func (r *request) block(v wire.Value) bool {
 			r.blocks(content)
 		}
 	case "web_fetch_tool_result":
-		if document, ok := inside("content").Get("content"); ok {
-			r.block(document)
-		}
+		r.fetched(inside("content"))
 	case "image", "document":
 		r.origin(inside("source"))
 	case "container_upload":
@@ -158,6 +157,18 @@ func (r *request) block(v wire.Value) bool {
 		return r.unknown(kind)(v)
 	}
 	return true
+}
+
+// fetched judges what a fetch has returned: a document, or an error.
+func (r *request) fetched(v wire.Value) {
+	if v.Kind() != wire.Object {
+		r.refuse("what was fetched should be an object")
+		return
+	}
+	r.spelled(v)
+	if document, ok := v.Get("content"); ok {
+		r.block(document)
+	}
 }
 
 // origin judges where an image or a document comes from.

@@ -68,6 +68,7 @@ func (r *request) item(v wire.Value) bool {
 		r.refuse("an item of the input should be an object with a type that is text")
 		return true
 	}
+	r.spelled(v)
 	r.opaqueIn(v, ofItem(kind))
 	switch kind {
 	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",

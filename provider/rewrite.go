@@ -190,6 +190,17 @@ func (r *request) unknown(name string) rule {
 	}
 }
 
+// spelled refuses members of a block or an item that are not spelled as a vendor
+// spells them: gateways that read names whatever their case is would find there what
+// no rule has judged.
+func (r *request) spelled(v wire.Value) {
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			r.unknown(name)(member)
+		}
+	}
+}
+
 // sniffed is the rule of settings that hold no tools as far as is known: what looks
 // like one in them is refused.
 func (r *request) sniffed(v wire.Value) bool {
