@@ -24,6 +24,13 @@ func TestDisguises(t *testing.T) {
 		}
 		return `{"messages":[{"role":"user","content":"a"},` + strings.Join(each, ",") + `]}`
 	}
+	const (
+		asks = `{"toolCall":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["a"]}}}`
+		told = `{"toolResponse":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`
+	)
+	predicted := func(parts ...string) string {
+		return `{"contents":[{"role":"model","parts":[` + strings.Join(parts, ",") + `]}]}`
+	}
 	file := func(uri string) string { return `{"contents":[{"parts":[{"fileData":{"fileUri":"` + uri + `"}}]}]}` }
 	relayed := func(p *provider.Policy) { p.Relayed = true }
 	vouched := func(p *provider.Policy) { p.Pass = []string{"priority"} }
@@ -91,6 +98,12 @@ func TestDisguises(t *testing.T) {
 		"what was found in the turn behind": {where: messages, body: turns(search, found)},
 		"what was found long ago":           {where: messages, body: turns(search+","+found, `{"type":"text","text":"a"}`)},
 
+		"a search at Google that waits":                {where: generate, body: predicted(asks), code: capability.ScopeViolation},
+		"one that was answered before it was asked":    {where: generate, body: predicted(told, asks), code: capability.ScopeViolation},
+		"one whose tool is another":                    {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.ScopeViolation},
+		"one in snake case, to be counted":             {where: "gemini /v1beta/models/m:countTokens", body: `{"generate_content_request":{"contents":[{"parts":[{"tool_call":{"id":"1","tool_type":"URL_CONTEXT"}}]}]}}`, code: capability.ScopeViolation},
+		"one that was answered":                        {where: generate, body: predicted(asks, told)},
+		"one that is offered":                          {where: generate, grants: []string{"provider.web_search"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleSearch":{}}],`, 1)},
 		"code that has run, and none to come":          {where: responses, body: `{"input":[` + ran + `]}`},
 		"code to come":                                 {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[` + auto + `],"input":[]}`},
 		"code to come, and a call without a container": {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[` + auto + `],"input":[{"type":"code_interpreter_call","id":"ci_1","code":"1","container_id":null,"outputs":[]}]}`},

@@ -1,7 +1,11 @@
 package provider
 
 import (
+	"cmp"
+	"maps"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"capgate/capability"
@@ -12,6 +16,34 @@ import (
 // each: camelCase and snake_case.
 func (r *request) google(root wire.Value) {
 	r.inOrder(root, r.googleMember, "tools")
+	r.predicted()
+}
+
+// predicted refuses what would go on with a tool that is not offered: its call stands
+// there without an answer, as the model predicts one, or as an agent makes it up.
+func (r *request) predicted() {
+	for _, id := range slices.Sorted(maps.Keys(r.waiting)) {
+		kind := r.waiting[id] // such as GOOGLE_SEARCH_WEB, of googleSearch
+		if !slices.ContainsFunc(r.kept, func(ref reference) bool { return strings.HasPrefix(fold(kind), fold(ref.kind)) }) {
+			r.deny(http.StatusForbidden, capability.ScopeViolation, "the contents stand in the middle of "+clip(kind)+", which is left out: begin another turn")
+		}
+	}
+}
+
+// calls judges the call of a tool of the provider, or the answer to one, and keeps in
+// mind which of them wait.
+func (r *request) calls(v wire.Value, waits bool) bool {
+	r.opaqueIn(v, "args response")
+	id := textOf(v, "id")
+	if !waits {
+		delete(r.waiting, id)
+		return true
+	}
+	if r.waiting == nil {
+		r.waiting = map[string]string{}
+	}
+	r.waiting[id] = cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))
+	return true
 }
 
 func (r *request) googleMember(name string) rule {
@@ -101,8 +133,10 @@ func (r *request) content(v wire.Value) bool {
 func (r *request) googlePart(v wire.Value) bool {
 	r.members(v, func(name string) rule {
 		switch fold(name) {
-		case "text", "functioncall", "executablecode", "codeexecutionresult", "toolcall", "toolresponse":
+		case "text", "functioncall", "executablecode", "codeexecutionresult":
 			return r.opaque
+		case "toolcall", "toolresponse":
+			return func(v wire.Value) bool { return r.calls(v, fold(name) == "toolcall") }
 		case "thought", "thoughtsignature", "inlinedata", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
 			"audiotranscription":
 			return keep

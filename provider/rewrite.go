@@ -79,6 +79,8 @@ type request struct {
 
 	resumes bool            // the input names a container, in which code would go on running
 	asked   map[string]bool // ids of requests to consent to a foreign tool
+
+	waiting map[string]string // Google: the types of calls that nothing has answered yet, by id
 }
 
 // walk reads a whole body: every member has a rule, and what has none is refused.
