@@ -315,19 +315,19 @@ func TestConnectors(t *testing.T) {
 			where: messages, grants: grants, change: listed,
 			body: `{"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a","authorization_token":"t"},{"type":"url","url":"https://mcp.hub.example/x","name":"b"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"search":{"enabled":false}}},{"type":"mcp_toolset","mcp_server_name":"b"}]}`,
 			sent: `{"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a","tool_configuration":{"allowed_tools":["read","search"]}}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}]}`,
-			did:  "narrowed mcp_servers a [read search]; omitted mcp_servers b scope_violation; narrowed mcp_toolset a [read search]; omitted mcp_toolset scope_violation",
+			did:  "narrowed mcp_servers a [hub.read hub.search]; omitted mcp_servers b scope_violation; narrowed mcp_toolset a [hub.read]; omitted mcp_toolset scope_violation",
 		},
 		"OpenAI": {
 			where: responses, grants: grants, change: listed,
 			body: `{"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","authorization":"t","headers":{"X":"y"},"require_approval":"never"}]}`,
 			sent: `{"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","require_approval":"always","allowed_tools":["read","search"]}]}`,
-			did:  "narrowed mcp hub [read search]",
+			did:  "narrowed mcp hub [hub.read hub.search]",
 		},
 		"fewer than that": {
 			where: responses, grants: grants, change: listed,
 			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search","write"]},"require_approval":"always"}]}`,
 			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["search"],"require_approval":"always"}]}`,
-			did:  "narrowed mcp hub [search]",
+			did:  "narrowed mcp hub [hub.search]",
 		},
 		"nothing is covered": {
 			where: responses, change: listed, body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp scope_violation",

@@ -21,6 +21,7 @@ type Change struct {
 	Code  capability.Code `json:"code,omitempty"`
 	Why   string          `json:"why"`
 	Hosts []string        `json:"hosts,omitempty"` // what the tool reaches now; for Wider, what is wider
+	Tools []string        `json:"tools,omitempty"` // of an MCP server: what it offers now, as tool.invoke names it
 }
 
 // Refused is why a request does not go up at all.

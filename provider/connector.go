@@ -24,12 +24,20 @@ func (r *request) connectorAt(url string) (Connector, bool) {
 func (r *request) granted(c Connector, wanted func(tool string) bool) []string {
 	var tools []string
 	for _, t := range c.Tools {
-		need, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: c.Name + "." + t})
-		if err == nil && wanted(t) && r.policy.require(need).Allowed() {
+		if wanted(t) && r.policy.invokes(c, t) {
 			tools = append(tools, t)
 		}
 	}
 	return tools
+}
+
+// named returns what tool.invoke calls tools of the connector.
+func (c Connector) named(tools []string) []string {
+	all := make([]string, 0, len(tools))
+	for _, t := range tools {
+		all = append(all, c.granted(t))
+	}
+	return all
 }
 
 func anyTool(string) bool { return true }
@@ -67,7 +75,7 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 		changed = true
 	}
 	if len(r.without(v, "authorization", "headers")) > 0 || changed {
-		r.note(Change{Tool: "mcp " + clip(c.Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Hosts: tools})
+		r.note(Change{Tool: "mcp " + clip(c.Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Tools: c.named(tools)})
 	}
 	return "", ""
 }
@@ -143,7 +151,7 @@ func (r *request) server(v wire.Value) bool {
 		r.set(v, "tool_configuration", append(object, '}'))
 	}
 	if len(r.without(v, "authorization_token")) > 0 || changed {
-		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Hosts: tools})
+		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Tools: c.named(tools)})
 	}
 	return true
 }
@@ -156,24 +164,26 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	}
 	configs, _ := v.Get("configs")
 	general, _ := v.Get("default_config")
-	text, some := []byte{'{'}, false
+	var tools []string
+	text := []byte{'{'}
 	for _, t := range r.connected[i].Tools {
 		one, _ := configs.Get(t)
 		if !enabled(one, enabled(general, true)) {
 			continue
 		}
-		if some {
+		if len(tools) > 0 {
 			text = append(text, ',')
 		}
-		text, some = append(append(wire.AppendString(text, t), ':'), `{"enabled":true}`...), true
+		text, tools = append(append(wire.AppendString(text, t), ':'), `{"enabled":true}`...), append(tools, t)
 	}
-	if text = append(text, '}'); !some {
+	if text = append(text, '}'); len(tools) == 0 {
 		return capability.ScopeViolation, "none of its tools is both asked for and covered by tool.invoke"
 	}
 	r.toolsets = append(r.toolsets, r.connected[i].Name)
 	changed := r.set(v, "configs", text)
 	if r.set(v, "default_config", []byte(`{"enabled":false}`)) || changed {
-		r.note(Change{Tool: "mcp_toolset " + clip(r.connected[i].Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers", Hosts: r.connected[i].Tools})
+		c, _ := r.connectorAt(r.connected[i].URL)
+		r.note(Change{Tool: "mcp_toolset " + clip(r.connected[i].Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers", Tools: c.named(tools)})
 	}
 	return "", ""
 }

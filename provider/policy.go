@@ -55,6 +55,15 @@ func (p Policy) holds(tool string) capability.Decision {
 	return p.require(need)
 }
 
+// invokes reports whether the agent may have the provider call a tool of a connector.
+func (p Policy) invokes(c Connector, tool string) bool {
+	need, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: c.granted(tool)})
+	return err == nil && p.require(need).Allowed()
+}
+
+// granted is what tool.invoke calls a tool of the connector.
+func (c Connector) granted(tool string) string { return c.Name + "." + tool }
+
 func (p Policy) require(need *capability.Requirement) capability.Decision {
 	if p.Authority == nil {
 		return capability.Denial(capability.CapabilityAbsent, need)

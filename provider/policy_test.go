@@ -74,6 +74,9 @@ func did(changes []provider.Change) string {
 		if len(c.Hosts) > 0 {
 			text += fmt.Sprint(" ", c.Hosts)
 		}
+		if len(c.Tools) > 0 {
+			text += fmt.Sprint(" ", c.Tools)
+		}
 		all = append(all, text)
 	}
 	return strings.Join(all, "; ")

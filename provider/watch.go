@@ -199,6 +199,9 @@ func (w *Watch) visit(v wire.Value, tool string) {
 		if where, _ := v.Get("environment"); kind == "shell_call" && strings.HasPrefix(textOf(where, "type"), "container") {
 			kind = codeExecution
 		}
+		if strings.HasPrefix(kind, "mcp_") {
+			w.foreign(kind, v)
+		}
 		tool = w.enter(strings.TrimPrefix(kind, "openrouter:"), tool)
 		for key, member := range v.Members() {
 			name, _ := key.Str()
@@ -249,9 +252,6 @@ func (w *Watch) enter(kind, tool string) string {
 	case kind == "file_search_call", kind == "image_generation_call", kind == "x_search_call", kind == "advisor":
 		verb = strings.TrimSuffix(kind, "_call")
 	case strings.HasPrefix(kind, "mcp_"):
-		if len(w.policy.Connectors) == 0 {
-			w.see(Observation{Tool: kind, Code: capability.ScopeViolation, Why: "the provider used an MCP server that is not listed"})
-		}
 		return ""
 	default:
 		return tool
@@ -260,6 +260,20 @@ func (w *Watch) enter(kind, tool string) string {
 		w.see(Observation{Tool: kind, Code: d.Code, Why: "the provider ran it, and provider." + verb + " is not held"})
 	}
 	return ""
+}
+
+// foreign judges what the provider had an MCP server do. The names of servers are
+// the agent's, so that a tool counts as offered when any connector has it.
+func (w *Watch) foreign(kind string, v wire.Value) {
+	name := textOf(v, "name")
+	offered := func(c Connector) bool { return slices.Contains(c.Tools, name) && w.policy.invokes(c, name) }
+	switch {
+	case len(w.policy.Connectors) == 0:
+		w.see(Observation{Tool: kind, Code: capability.ScopeViolation, Why: "the provider used an MCP server that is not listed"})
+	case kind != "mcp_call" && kind != "mcp_tool_use": // a list, what came of a call, or what is yet to be allowed
+	case !slices.ContainsFunc(w.policy.Connectors, offered):
+		w.see(Observation{Tool: kind + " " + clip(name), Code: capability.ScopeViolation, Why: "the provider used a tool of an MCP server that tool.invoke does not cover"})
+	}
 }
 
 // address judges a page that a tool has read.

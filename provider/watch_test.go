@@ -173,6 +173,28 @@ func TestWatchSees(t *testing.T) {
 		}
 	}
 
+	// A tool of an MCP server is looked for among those that are granted.
+	p := holding(t, "tool.invoke{tools=[hub.read,hub.drop]}")
+	p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
+	for answer, want := range map[string]string{
+		`{"output":[{"type":"mcp_list_tools","tools":[]},{"type":"mcp_call","server_label":"a","name":"read"},{"type":"mcp_approval_request","name":"write"}]}`: "",
+		`{"output":[{"type":"mcp_call","server_label":"a","name":"write"}]}`:                                                                                    "mcp_call write",
+		`{"output":[{"type":"mcp_call","server_label":"a","name":"drop"}]}`:                                                                                     "mcp_call drop",
+		"data: {\"content_block\":{\"type\":\"mcp_tool_use\",\"server_name\":\"a\",\"name\":\"write\"}}\n\n":                                                    "mcp_tool_use write",
+		`{"content":[{"type":"mcp_tool_use","name":"read"},{"type":"mcp_tool_result","content":[]}]}`:                                                           "",
+	} {
+		vendor, _ := provider.Lookup("openai")
+		w := vendor.Watch(p)
+		_, _ = w.Write([]byte(answer))
+		var seen []string
+		for _, o := range w.Close() {
+			seen = append(seen, o.Tool)
+		}
+		if got := strings.Join(seen, " "); got != want {
+			t.Errorf("%s: saw %q, want %q", answer, got, want)
+		}
+	}
+
 	// A page is not behind a redirect because its name begins like one.
 	vendor, _ := provider.Lookup("gemini")
 	w := vendor.Watch(holding(t, hosts("good.example")))

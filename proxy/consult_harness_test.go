@@ -17,10 +17,12 @@ import (
 	"capgate/secrets"
 )
 
-// searcher is an agent that may fetch from one host and what is beneath it.
+// searcher is an agent that may fetch from one host and what is beneath it, and may
+// use one tool of a foreign server.
 const searcher = `---
 class: agent
 capabilities:
+  - tool.invoke: { tools: [hub.read] }
   - net.get: { hosts: ["*.github.com"] }
 ---
 `

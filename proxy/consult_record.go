@@ -58,6 +58,9 @@ func (c *consultation) recorded() bool {
 func (c *consultation) changed(change provider.Change) *guardrail.Event {
 	e := c.event(guardrail.Decision)
 	e.Decision, e.Tool, e.Text, e.Needs = capability.Allow.String(), plain(change.Tool), change.Did+": "+change.Why, hostNeeds(change.Hosts)
+	for _, tool := range change.Tools {
+		e.Needs = append(e.Needs, guardrail.Need{Verb: "tool.invoke", Object: tool})
+	}
 	switch change.Did {
 	case provider.Omitted:
 		e.Decision, e.Code = capability.Deny.String(), string(change.Code)

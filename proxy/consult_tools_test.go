@@ -3,12 +3,15 @@ package proxy_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"capgate/guardrail"
+	"capgate/provider"
 	"capgate/proxy"
 )
 
@@ -75,6 +78,31 @@ func TestConsultTools(t *testing.T) {
 				t.Errorf("the events of the calls %v differ (-want +got):\n%s", calls, diff)
 			}
 		})
+	}
+}
+
+// TestConsultConnectors: the record of what an MCP server offers names its tools, as
+// does that of a tool that was used although it is not offered.
+func TestConsultConnectors(t *testing.T) {
+	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"content":[{"type":"mcp_tool_use","server_name":"a","name":"read"},{"type":"mcp_tool_use","server_name":"a","name":"write"}]}`)
+	})
+	for _, p := range v.vendors {
+		p.Rules.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
+	}
+	v.adopt()
+	text(t, v.ask("POST", messages, strings.Replace(greeting, "{", `{"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a"}],`, 1)))
+	v.http.Close() // the handler has ended, and so has its record
+	var got []string
+	for _, e := range append(v.events.of(guardrail.Decision), v.events.of(guardrail.Notice)...) {
+		got = append(got, fmt.Sprintf("%s %s %s %v", e.Decision, e.Tool, e.Code, e.Needs))
+	}
+	want := []string{
+		"allow   []", "allow mcp_servers_a  [{tool.invoke hub.read []  }]", "allow mcp_toolset_a  [{tool.invoke hub.read []  }]",
+		" mcp_tool_use_write scope_violation []",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}
 }
 
