@@ -80,7 +80,7 @@ func (a *app) runDemo(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := openGateway(ctx, w, hush())
+	g, err := openGateway(ctx, w, w.hush())
 	if err != nil {
 		return err
 	}

@@ -306,12 +306,12 @@ func acceptable(view capability.View) func(*config.Config) error {
 }
 
 // logger is the log that people and machines read on standard error.
-func (a *app) logger() *slog.Logger {
+func (a *app) logger(w *world) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.settings.LogLevel)); err != nil {
 		level = slog.LevelInfo
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: w.unsecret}
 	if a.settings.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(a.ui.std.err, opts))
 	}
@@ -320,6 +320,20 @@ func (a *app) logger() *slog.Logger {
 
 // hush is what a program that a client has started says on standard error: only
 // what somebody must know.
-func hush() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+func (w *world) hush() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: w.unsecret}))
+}
+
+// unsecret takes the values of secrets out of what is logged: an error of net/http
+// quotes what a server has sent, and that may be the key that it was shown.
+func (w *world) unsecret(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(w.scrubText(a.Value.String()))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(w.scrubText(err.Error()))
+		}
+	}
+	return a
 }

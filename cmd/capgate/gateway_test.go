@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,5 +111,27 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	if err := g.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLogUnsecret: what a provider sends back of its key is not logged, in either form.
+func TestLogUnsecret(t *testing.T) {
+	const key = "key-of-the-gateway-0123456789"
+	keep, err := keeper(&config.Config{Secrets: map[string]config.Secret{"k": {Env: "CAPGATE_TEST_KEY"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CAPGATE_TEST_KEY", key)
+	if _, err := keep.Expand("{{secret:k}}"); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{servers: &servers{keeper: keep}}
+	for _, form := range []string{"text", "json"} {
+		var log strings.Builder
+		a := &app{ui: &ui{std: stdio{err: &log}}, settings: config.Settings{LogFormat: form}}
+		a.logger(w).Warn("it says "+key, "error", fmt.Errorf("malformed HTTP status code %q", key), "provider", key, "times", 3)
+		if text := log.String(); strings.Contains(text, key) || strings.Count(text, "{{secret:k}}") != 3 || !strings.Contains(text, "3") {
+			t.Errorf("%s: %s", form, text)
+		}
 	}
 }

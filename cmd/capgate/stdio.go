@@ -41,10 +41,10 @@ func (a *app) stdio() *cobra.Command {
 // runStdio serves one agent until its input ends.
 func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	if err := wider(w, hush()); err != nil {
+	if err := wider(w, w.hush()); err != nil {
 		return broken(err, "")
 	}
-	g, err := openGateway(ctx, w, hush())
+	g, err := openGateway(ctx, w, w.hush())
 	if err != nil {
 		return broken(err, "")
 	}

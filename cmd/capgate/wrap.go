@@ -78,7 +78,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
-	if err := wider(w, hush()); err != nil {
+	if err := wider(w, w.hush()); err != nil {
 		return broken(err, "")
 	}
 	if o.listen == "" {
@@ -90,7 +90,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 // wrapStdio serves over standard input and output, and keeps in step with the records.
 func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	g, err := openGateway(ctx, w, hush())
+	g, err := openGateway(ctx, w, w.hush())
 	if err != nil {
 		return broken(err, "")
 	}
@@ -114,7 +114,7 @@ func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 // token, so that one is made, which is good until the process ends.
 func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
-	log := a.logger()
+	log := a.logger(w)
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
