@@ -463,3 +463,28 @@ func TestServedSkillsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestServedNeedsAreBounded: what a server's skills require is held against what each
+// agent holds, which ends where it is too much. Those that come first are shown.
+func TestServedNeedsAreBounded(t *testing.T) {
+	const each, count = 250, 12
+	own := map[string]string{"skill://first/SKILL.md": skillText("first", "", "x"), "skill://last/SKILL.md": skillText("last", "", "x")}
+	for i := range count {
+		var tools []string
+		for n := range each {
+			tools = append(tools, fmt.Sprintf("Read(src/a%d)", n))
+		}
+		name := fmt.Sprintf("i%d", i)
+		own["skill://"+name+"/SKILL.md"] = skillText(name, strings.Join(tools, " "), "x")
+	}
+	s := newSkillServer(false, own)
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	if got, want := skillURIs(listSkills(t, c.request)), []string{"skill://files/first/SKILL.md"}; !slices.Equal(got, want) {
+		t.Errorf("%v are listed, want %v", got, want)
+	}
+	if a := c.request("resources/read", uriParams("skill://files/last/SKILL.md")); a.Error == nil {
+		t.Errorf("one that was not read is served: %s", a.Raw)
+	}
+}

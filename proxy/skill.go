@@ -54,10 +54,13 @@ func ownSkill(about *skills.Skill) *skill {
 }
 
 // servedSkill is a skill of a server. What it requires is read out of its SKILL.md,
-// as far as there is one that may be shown.
-func servedSkill(p *Policy, u *Upstream, l *line, from *served) *skill {
+// as far as there is one that may be shown, and not once the server's are too many.
+func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skill {
 	s := &skill{line: l, from: from, root: exposedURI(u, from.root), about: new(skills.Skill)}
-	if from.flaw != "" {
+	if over {
+		s.about.Broken = "the skills of its server require too much together"
+	}
+	if from.flaw != "" || over {
 		return s
 	}
 	s.about = p.readSkill(from, from.text)
@@ -88,14 +91,22 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 // claim is a folder of a server that is a skill's, whether or not it is shown.
 type claim struct{ root, loose string }
 
-// addServed enters the skills of one server.
+// maxServedNeeds is how many things the skills of one server may require together. To
+// compare one with what an agent holds takes some thousandth of a second, for each agent.
+const maxServedNeeds = 2048
+
+// addServed enters the skills of one server. What is read of them ends where it is too
+// much.
 func (a *assembly) addServed(from *source, items []item) {
 	from.unknown = items == nil
+	needs := 0
 	for _, it := range items {
 		if it.skill.root != "" {
 			from.claims = append(from.claims, claim{it.skill.root, looseURI(it.skill.root)})
 		}
-		a.skilled = append(a.skilled, servedSkill(a.policy, from.up, from.line, it.skill))
+		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
+		needs += len(s.about.Needs)
+		a.skilled = append(a.skilled, s)
 	}
 }
 
