@@ -64,6 +64,8 @@ func TestTokens(t *testing.T) {
 		{"Read(docs/*/api)", "fs.read{paths=[docs/*/api,docs/*/api/**]}"},
 		{"Read(out*)", "fs.read{paths=[**/out*,**/out*/**]}"},
 		{"Read(src/*.go)", "fs.read{paths=[src/*.go]}"}, // a file has an ending
+		{"Read(a*/b*/**/*c*d*)", "fs.read{paths=[a*/b*/**/*c*d*,a*/b*/**/*c*d*/**]}"},
+		{"Read(*a*b*c*d*e*f*g*h*)", "? the path holds more than 8 stars"},
 		{"Read(src/*.d/)", "fs.read{paths=[src/*.d,src/*.d/**]}"},
 		{"Read(*)", "fs.read{paths=[**]}"},
 		{"Read(.)", "? "},

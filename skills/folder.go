@@ -20,6 +20,8 @@ const (
 	maxEntries = 4096 // in one folder
 	maxSkills  = 1024
 	maxTotal   = 256 << 20 // bytes of all its skills
+	maxNeeds   = 8192      // of all its skills, each of which is held against what each agent holds
+	perNeed    = 16        // bytes of its token: a longer one counts as several
 )
 
 // searchDepth is how deep below the folder skills are looked for.
@@ -35,6 +37,7 @@ type walk struct {
 
 	folders int
 	bytes   int64
+	needs   int
 	over    string // the limit that was hit
 }
 
@@ -161,6 +164,12 @@ func (w *walk) skill(rel string) *Skill {
 	s.Path = w.pathOf(rel, s)
 	if w.skills = append(w.skills, s); len(w.skills) > maxSkills {
 		w.over = fmt.Sprintf("there are more than %d skills in it", maxSkills)
+	}
+	for _, n := range s.Needs {
+		w.needs += 1 + len(n.Token)/perNeed
+	}
+	if w.needs > maxNeeds {
+		w.over = fmt.Sprintf("the skills in it require more than %d things", maxNeeds)
 	}
 	return s
 }

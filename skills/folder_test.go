@@ -260,6 +260,38 @@ func TestFolderLimit(t *testing.T) {
 	}
 }
 
+// TestNeedsAreBounded: each need is held against what each agent holds, and so what the
+// skills of a folder need together is bounded, and what they borrow of each other.
+func TestNeedsAreBounded(t *testing.T) {
+	tokens := func(n int) string {
+		all := ""
+		for i := range n {
+			all += fmt.Sprintf(" Read(d/f%d)", i)
+		}
+		return "allowed-tools:" + all
+	}
+	for _, tt := range []struct{ count, each, borrowers, shown int }{
+		{33, 248, 0, 33}, {34, 248, 0, 0}, {2, 250, 5, 7}, {2, 250, 20, 11},
+	} {
+		files := map[string]string{}
+		for i := range tt.count {
+			files[fmt.Sprintf("s%d/SKILL.md", i)] = md(fmt.Sprintf("s%d", i), tokens(tt.each))
+		}
+		for i := range tt.borrowers {
+			files[fmt.Sprintf("u%d/SKILL.md", i)] = md(fmt.Sprintf("u%d", i), "allowed-tools: Skill(s0) Skill(s1)")
+		}
+		l, shown := skills.Load(options(), tree(t, files)), 0
+		for s := range l.All() {
+			if _, ok := s.Requires(); ok {
+				shown++
+			}
+		}
+		if shown != tt.shown {
+			t.Errorf("%+v: %d can be shown: %v", tt, shown, l.Findings())
+		}
+	}
+}
+
 // TestManySkillsThatUseEachOther: what skills require of each other is bounded, and
 // whoever needs more than that is satisfied by nobody.
 func TestManySkillsThatUseEachOther(t *testing.T) {

@@ -155,9 +155,14 @@ func link(all []*Skill) {
 		byName[s.Name] = append(byName[s.Name], s)
 		byName[s.Path] = append(slices.DeleteFunc(byName[s.Path], func(o *Skill) bool { return o == s }), s)
 	}
+	borrowed := 0
 	for _, s := range all {
 		b := borrowing{byName: byName, own: own, seen: map[*Skill]bool{s: true}}
+		if borrowed > maxLent && len(s.names)+len(s.inner) > 0 {
+			b.end()
+		}
 		b.from(s, "")
+		borrowed += len(b.needs)
 		for _, n := range b.needs {
 			if n.Unknown != "" {
 				s.warn("unsatisfied", fmt.Sprintf("nobody satisfies the skill: %s: %s", clip(n.Token), n.Unknown), "")
@@ -168,10 +173,12 @@ func link(all []*Skill) {
 }
 
 // What one skill may borrow: how many skills it uses, and what they need together.
-// Whoever uses more requires what nobody has.
+// Whoever uses more requires what nobody has, and so does whoever borrows after all
+// together have borrowed maxLent.
 const (
 	maxUsed     = 128
 	maxBorrowed = 512
+	maxLent     = 4096
 )
 
 // borrowing gathers what a skill requires because it uses others, and because others
@@ -201,6 +208,9 @@ func (b *borrowing) from(s *Skill, above string) {
 		}
 	}
 	for _, inner := range s.inner {
+		if b.over {
+			return
+		}
 		b.lend(inner, above+inner.Path)
 	}
 }
@@ -240,5 +250,5 @@ func (b *borrowing) add(n Need) {
 // end is where it is too much.
 func (b *borrowing) end() {
 	b.over = true
-	b.needs = []Need{{Token: skillTool, Unknown: fmt.Sprintf("it uses more than %d skills, or they need more than %d things", maxUsed, maxBorrowed)}}
+	b.needs = []Need{{Token: skillTool, Unknown: fmt.Sprintf("it uses more than %d skills, or they need more than %d things, or those that all skills use need more than %d", maxUsed, maxBorrowed, maxLent)}}
 }

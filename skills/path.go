@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -79,6 +80,9 @@ func (d *derivation) locate(spec string) (in, rel, why string) {
 	return in, rel, why
 }
 
+// maxStars bounds what it costs to hold a path against what agents hold.
+const maxStars = 8
+
 // relative reads a path that hangs from somewhere.
 func (d *derivation) relative(spec string) (in, rel, why string) {
 	rel = strings.TrimPrefix(strings.TrimSuffix(spec, "/"), "./")
@@ -87,6 +91,8 @@ func (d *derivation) relative(spec string) (in, rel, why string) {
 		return "", ".", ""
 	case strings.ContainsAny(rel, `?[]{}\!$~`+"`'\""):
 		return "", "", "the path holds characters that not everybody reads in one way"
+	case strings.Count(rel, "*") > maxStars:
+		return "", "", fmt.Sprintf("the path holds more than %d stars", maxStars)
 	case !strings.Contains(rel, "*") && path.Clean(rel) != rel || strings.Contains("/"+rel+"/", "/../"):
 		return "", "", "the path is not written in its plain form"
 	}
