@@ -36,10 +36,14 @@ func (r Reach) Hosts(v capability.Verb) []capability.Host {
 }
 
 // Require decides one requirement of a provider tool. As nobody can be asked in
-// the middle of a request, what needs approval is denied.
+// the middle of a request, what needs approval is denied. So is a tool of a foreign
+// server where the dialect demands declarations: there is none of what it touches.
 func (r Reach) Require(need *capability.Requirement) capability.Decision {
-	if r.gate == nil {
+	switch {
+	case r.gate == nil:
 		return capability.Denial(capability.CapabilityAbsent, need)
+	case need.Verb() == invoke && r.line.Declared != nil:
+		return capability.Denial(capability.NotAvailable, need)
 	}
 	return r.gate.all(r.line, "", []mapping.Need{{Requirement: need}}).Decision
 }

@@ -21,6 +21,8 @@ func TestProvider(t *testing.T) {
 		"meek.md":    record("approve: [\"*\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
 		"posting.md": record("approve: [\"net.post\"]\ncapabilities:\n  - net.get: { hosts: [\"*\"] }\n  - provider.code_execution\n"),
 		"broken.md":  record("capabilites: []\n"),
+		"ethos.yaml": "dialect: ethos\ntoolset: [\"hub.*\"]\nsafety: { network: { allow: [a.example] } }\n",
+		"ward.md":    record("parent: ethos\ncapabilities:\n  - tool.invoke: { tools: [hub.read] }\n"),
 		"named.md":   record("toolset: [\"files.*\"]\ncapabilities:\n  - tool.invoke: { tools: [\"**\"] }\n"),
 	})
 	verb := func(v capability.Verb, words ...capability.Word) *capability.Requirement {
@@ -45,6 +47,8 @@ func TestProvider(t *testing.T) {
 		"for everything":             {"meek", nil, code, capability.RequiresApproval},
 		"for something else":         {"posting", []string{"*"}, code, ""},
 		"a ceiling on names":         {"named", nil, verb("tool.invoke", capability.Word{Dim: "tool", Value: "github.search"}), capability.ScopeViolation},
+		"what nothing declares":      {"ethos", []string{"a.example"}, verb("tool.invoke", capability.Word{Dim: "tool", Value: "hub.read"}), capability.NotAvailable},
+		"the same, for a child":      {"ward", nil, verb("tool.invoke", capability.Word{Dim: "tool", Value: "hub.read"}), capability.NotAvailable},
 		"within the ceiling":         {"named", nil, verb("tool.invoke", capability.Word{Dim: "tool", Value: "files.read"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
