@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -278,64 +279,85 @@ func (u *update) run(ctx context.Context, want map[string]*Skill) error {
 			u.Removed = append(u.Removed, name)
 		}
 	}
-	for _, name := range sortedKeys(want) {
-		if ctx.Err() != nil {
-			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", ctx.Err()))
+	for names := range slices.Chunk(sortedKeys(want), atOnce) {
+		if errs = append(errs, u.putAll(ctx, names, want)); ctx.Err() != nil {
 			break
 		}
-		errs = append(errs, u.put(name, want[name]))
 	}
 	return errors.Join(append(errs, u.save())...)
 }
 
-func sortedKeys[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// atOnce is how many skills are put in after the marker was written once, which takes long
+// where there are many.
+const atOnce = 64
+
+// putAll makes the folders of some skills right. They stand in the marker before they are
+// there, so that they are never nobody's.
+func (u *update) putAll(ctx context.Context, names []string, want map[string]*Skill) error {
+	var errs []error
+	staged := map[string]string{}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", ctx.Err()))
+			break
+		}
+		stage, err := u.prepare(name, want[name])
+		if errs = append(errs, err); stage == "" {
+			continue
+		}
+		staged[name], u.marker.Skills[name] = stage, map[string]string{}
+		for _, f := range want[name].Files {
+			u.marker.Skills[name][f.Path] = f.Digest
+		}
 	}
-	slices.Sort(keys)
-	return keys
+	if len(staged) == 0 {
+		return errors.Join(errs...)
+	}
+	errSave := u.save()
+	over := errSave != nil || ctx.Err() != nil
+	for _, name := range sortedKeys(staged) {
+		if over {
+			delete(u.marker.Skills, name)
+			errs = append(errs, u.root.RemoveAll(staged[name]))
+		} else if err := u.root.Rename(staged[name], name); err != nil {
+			errs = append(errs, fmt.Errorf("put the skill %s into the mirror: %w", name, err))
+		} else {
+			u.Written = append(u.Written, name)
+		}
+	}
+	return errors.Join(append(errs, errSave)...)
 }
 
-// put makes the folder of one skill right.
-func (u *update) put(name string, s *Skill) error {
+// prepare puts a skill together beside its folder, and makes way for it. The stage is "" if
+// there is nothing to be put in.
+func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 	files, mine := u.marker.Skills[name]
 	if mine && u.holds(name, s) {
 		u.Kept = append(u.Kept, name)
-		return nil
+		return "", nil
 	}
-	stage := stageName + rand.Text()
+	stage = stageName + rand.Text()
 	if err := u.stage(stage, s); err != nil {
 		_ = u.root.RemoveAll(stage) // it is the first error that counts
 		if mine {
 			u.Removed = append(u.Removed, name)
-			return u.remove(name)
+			return "", u.remove(name)
 		}
-		return nil
+		return "", nil
 	}
 	if mine {
 		if err := u.clear(name, files); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if _, err := u.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		delete(u.marker.Skills, name)
 		u.InTheWay = append(u.InTheWay, name)
-		return u.root.RemoveAll(stage)
+		return "", u.root.RemoveAll(stage)
 	}
-	u.marker.Skills[name] = map[string]string{}
-	for _, f := range s.Files {
-		u.marker.Skills[name][f.Path] = f.Digest
-	}
-	if err := u.save(); err != nil { // before it is there, so that it is never nobody's
-		delete(u.marker.Skills, name)
-		return errors.Join(err, u.root.RemoveAll(stage))
-	}
-	if err := u.root.Rename(stage, name); err != nil {
-		return fmt.Errorf("put the skill %s into the mirror: %w", name, err)
-	}
-	u.Written = append(u.Written, name)
-	return nil
+	return stage, nil
 }
 
 // holds reports whether a folder of the mirror is a copy of a skill, and all of it.

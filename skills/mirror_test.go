@@ -252,6 +252,33 @@ func TestMirrorEnded(t *testing.T) {
 	same(t, dir, map[string]string{})
 }
 
+// TestMirrorOfMany: skills are put in several at once, and what is wrong with one keeps none
+// of the others out.
+func TestMirrorOfMany(t *testing.T) {
+	const count = 150
+	files, want := map[string]string{}, map[string]string{"s70/mine.md": "mine"}
+	for i := range count {
+		name := fmt.Sprintf("s%d", i)
+		files[name+"/SKILL.md"] = md(name)
+		if i != 70 && i != 71 {
+			want[name+"/SKILL.md"] = md(name)
+		}
+	}
+	top, dir := tree(t, files), t.TempDir()
+	list := slices.Collect(skills.Load(options(), top).All())
+	put(t, filepath.Join(top, "s71/SKILL.md"), "changed")
+	put(t, filepath.Join(dir, "s70/mine.md"), "mine")
+	for _, written := range []int{count - 2, 0} {
+		done := update(t, dir, list)
+		if len(done.Written) != written || !slices.Equal(done.InTheWay, []string{"s70"}) {
+			t.Errorf("%d were written, want %d; %v is in the way", len(done.Written), written, done.InTheWay)
+		}
+		same(t, dir, want)
+	}
+	update(t, dir, nil)
+	same(t, dir, map[string]string{"s70/mine.md": "mine"})
+}
+
 // TestMirrorCutShort: what an update left half done is finished by the next.
 func TestMirrorCutShort(t *testing.T) {
 	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/x.md": "x"})
