@@ -186,7 +186,28 @@ func (e loose) Notify(method string, params []byte) {
 				s.notify(method, clean)
 			}
 		}
+		if l.tenant.only == nil && method == "notifications/message" {
+			l.logged(params)
+		}
 	}
+}
+
+// logged passes on a log of a server that does not say for which call it is, during
+// the only one that is up. Where agents share the server it may be about another.
+func (l *line) logged(params []byte) {
+	if l.tenant.agent == "" {
+		return
+	}
+	l.saying.Lock()
+	defer l.saying.Unlock()
+	sink := l.onlyCall(true)
+	if sink == nil {
+		return
+	}
+	sink.Notify("notifications/message", params)
+	l.mu.Lock()
+	l.told = nil
+	l.mu.Unlock()
 }
 
 func (l *line) renew(kinds ...listKind) {
@@ -202,7 +223,10 @@ func (l *line) renew(kinds ...listKind) {
 func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	l := e.line
 	s := l.tenant.server
-	if sink := l.onlyCall(); sink != nil {
+	if l.tenant.agent == "" && method != askRoots {
+		return nil, &upstream.Refusal{Code: codeInternal, Message: "agents share the server: it is ambiguous whose this request is"}
+	}
+	if sink := l.onlyCall(false); sink != nil {
 		return sink.Ask(ctx, method, params)
 	}
 	var doc wire.Doc
@@ -230,14 +254,17 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 }
 
 // onlyCall is the sink of the only call that is up, nil when there is none or
-// there are several.
-func (l *line) onlyCall() upstream.Sink {
+// there are several. To tell it something is to have it not end meanwhile.
+func (l *line) onlyCall(tell bool) upstream.Sink {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.flights) != 1 {
 		return nil
 	}
-	for _, sink := range l.flights {
+	for c, sink := range l.flights {
+		if tell {
+			l.told = c
+		}
 		return sink
 	}
 	return nil

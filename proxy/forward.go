@@ -429,7 +429,12 @@ func (l *line) begin(c *call, sink upstream.Sink) {
 func (l *line) finish(c *call) {
 	l.mu.Lock()
 	delete(l.flights, c)
+	told := l.told == c
 	l.mu.Unlock()
+	if told {
+		l.saying.Lock() // until it has been
+		defer l.saying.Unlock()
+	}
 }
 
 // errand takes what a server sends while a call is up.

@@ -32,8 +32,11 @@ type line struct {
 	shelf  atomic.Pointer[shelf] // for calls of agents that have asked for no list
 	ups    atomic.Int64          // how often it has come up
 
+	saying sync.Mutex // held while a call is told something that names no call
+
 	mu       sync.Mutex
 	flights  map[*call]upstream.Sink // the calls that are up
+	told     *call                   // the one of them that is told something, which waits for it
 	levelled upstream.Conn           // the connection over which the server was told
 	level    string                  // which logs are wanted
 	trouble  string                  // why lists could not be had, as it was logged last

@@ -126,6 +126,7 @@ func (c *call) outlive() {
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
+	level := c.logLevel()
 	c.outlive()
 	p := &parked{cancel: cancel, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
 	var token string
@@ -144,6 +145,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 			if err := c.current(o); err != nil {
 				return upstream.Answer{}, err
 			}
+			o.line.loudness(ctx, conn, level)
 			return conn.Call(ctx, r, p)
 		})
 	})

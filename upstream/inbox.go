@@ -253,7 +253,8 @@ func (w *waiting) over() {
 }
 
 // addressee says who answers a request of the server, and notes that it waits.
-// Nothing says which call it is for, unless there is only one.
+// Nothing says which call it is for, unless there is only one, and nobody else
+// could have made another that was given up.
 func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,7 +269,9 @@ func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
 		return nil, &Refusal{Code: codeInternal, Message: "several calls are in flight: it is ambiguous whose this request is"}
 	}
 	for _, c := range mine {
-		w.during, sink = used(c), c.sink
+		if !p.many {
+			w.during, sink = used(c), c.sink
+		}
 	}
 	p.asks[w.id] = w
 	return sink, nil

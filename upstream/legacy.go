@@ -28,6 +28,7 @@ var (
 type feed struct {
 	*target
 	events Sink
+	many   bool                        // parties use it
 	to     *http.Request               // where messages go
 	header atomic.Pointer[http.Header] // of every POST
 	info   atomic.Pointer[Info]
@@ -55,7 +56,7 @@ type waiter struct {
 }
 
 func dialFeed(ctx context.Context, t *target, o Options) (Conn, error) {
-	f := &feed{target: t, events: o.orDefault().Events, waiting: map[int64]*waiter{}}
+	f := &feed{target: t, events: o.orDefault().Events, many: o.Shared, waiting: map[int64]*waiter{}}
 	f.life, f.end = context.WithCancelCause(apart{context.WithoutCancel(ctx)})
 	f.adopt(Info{})
 	stop := context.AfterFunc(ctx, func() { f.end(context.Cause(ctx)) })
@@ -375,7 +376,8 @@ func (f *feed) tokened(m message) *waiter {
 }
 
 // ask has a request of the server answered by the one call in flight; with none,
-// by the events. With several, nobody can know whose it is.
+// by the events. With several, nobody can know whose it is, nor where several
+// parties make them.
 func (f *feed) ask(m message) error {
 	w, alone := f.only()
 	sink, ctx := f.events, f.life
@@ -384,6 +386,8 @@ func (f *feed) ask(m message) error {
 		sink, w = pong{}, nil
 	case !alone:
 		sink, w = several{}, nil
+	case f.many:
+		w = nil
 	case w != nil:
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -229,6 +229,35 @@ func TestFeedSinks(t *testing.T) {
 	}
 }
 
+// TestFeedAskShared: where several parties use the connection, the one call in
+// flight need not be the one that a request of the server belongs to.
+func TestFeedAskShared(t *testing.T) {
+	f := feed(t, func(f *feeder) {
+		f.call = func(f *feeder, w http.ResponseWriter, m msg) {
+			w.WriteHeader(http.StatusAccepted)
+			f.send(`data: {"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+			go func() {
+				for r := range f.got {
+					if r.Method == "" {
+						f.send(`data: {"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, r.Result)
+						return
+					}
+				}
+			}()
+		}
+	})
+	says := func(text string) *recorder {
+		k := newRecorder()
+		k.ask = func(context.Context, string, []byte) ([]byte, error) { return []byte(text), nil }
+		return k
+	}
+	c := f.dial(t, upstream.Options{Events: says(`{"by":"events"}`), Shared: true})
+	a, err := call(t.Context(), c, says(`{"by":"call"}`))
+	if err != nil || string(a.Result) != `{"by":"events"}` {
+		t.Errorf("answered with %s, %v", a.Result, err)
+	}
+}
+
 // TestFeedAsk: a request of the server is the one call's, or the events', and with
 // several calls nobody's. An id like a call's is no answer to it.
 func TestFeedAsk(t *testing.T) {

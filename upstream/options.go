@@ -11,6 +11,11 @@ type Options struct {
 	// server asks when no call is in flight. Nil drops it and refuses.
 	Events Sink
 
+	// Shared is set when several parties use the connection. What the server asks
+	// without saying for which call is then for the events to answer, even while
+	// one call alone is in flight: the server may ask for one that was given up.
+	Shared bool
+
 	// Log takes what the server does wrong, and what it says on its standard
 	// error. Nil is silence.
 	Log *slog.Logger

@@ -27,6 +27,7 @@ type pipe struct {
 	out   *outbox
 	said  *transcript
 	event Sink
+	many  bool // parties use it
 
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
@@ -145,6 +146,7 @@ func newPipe(name string, o Options, end context.CancelFunc) *pipe {
 		limit:   o.Limits.Message,
 		said:    newTranscript(o.Log.With("upstream", name)),
 		event:   o.Events,
+		many:    o.Shared,
 		done:    make(chan struct{}),
 		end:     end,
 		pending: make(map[int64]*call),

@@ -337,6 +337,14 @@ func TestAsk(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+	t.Run("of nobody knows whom", func(t *testing.T) {
+		events := &sink{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(`"events"`), nil }}
+		conn := started(t, program(t, "plain"), upstream.Options{Events: events, Shared: true})
+		got := resultOf(t, conn, tool("ask", 0), &sink{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(`"call"`), nil }})
+		if want := `{"said":"events"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 	t.Run("params are kept", func(t *testing.T) {
 		events := &sink{heard: make(chan struct{}, 300)}
 		conn := started(t, program(t, "plain"), upstream.Options{Events: events})

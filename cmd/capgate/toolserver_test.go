@@ -8,14 +8,14 @@ import (
 )
 
 // toolServer is an MCP server that lists the tools of a file, as it is then, until its input
-// ends. A call says in which directory it runs.
+// ends. A call says in which directory it runs, one of ask what its client is told.
 func toolServer() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var m struct {
 			ID     json.RawMessage
 			Method string
-			Params struct{ ProtocolVersion string }
+			Params struct{ ProtocolVersion, Name string }
 		}
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
 			continue
@@ -41,6 +41,11 @@ func toolServer() {
 				panic(err)
 			}
 			answer = fmt.Sprintf(`"result":{"content":[{"type":"text","text":"called"}],"_meta":{"dir":%q}}`, dir)
+			if m.Params.Name == "ask" {
+				fmt.Println(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}`)
+				lines.Scan()
+				answer = fmt.Sprintf(`"result":{"content":[],"_meta":{"told":%s}}`, lines.Bytes())
+			}
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 	}

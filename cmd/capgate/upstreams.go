@@ -236,7 +236,7 @@ func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 		client.Protocol = u.Protocol
 	}
 	return upstream.Options{
-		Client: client, Events: p.Events, Limits: upstream.Limits{Message: u.Answer},
+		Client: client, Events: p.Events, Limits: upstream.Limits{Message: u.Answer}, Shared: p.Agent == "",
 		Log: s.log.With("upstream", u.Name),
 	}
 }
