@@ -76,6 +76,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Approve != "":
 		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
 		d.hint = "somebody must approve it first"
+	case d.code == capability.CapabilityAbsent && need == nil: // what the client, or may_ask, lacks
+		d.why, d.hint = strings.TrimPrefix(v.Why, "capgate: "), "do without it"
 	case need != nil:
 		d.why = reason(v.Decision, d.need, d.held)
 		c.advise(&d, v)

@@ -199,6 +199,49 @@ func TestSilentServerIsNamed(t *testing.T) {
 	}
 }
 
+// TestLoginIsNamed: an agent is not told to try again where only a person helps.
+func TestLoginIsNamed(t *testing.T) {
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
+		return nil, &upstream.Failed{Upstream: "up", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Upstream: "up", Why: "it wants a token"}}
+	}})
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"up__x","arguments":{}}`)
+	if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(a.Raw, "a person has to run: capgate upstreams login up") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// TestWhetherItWasDone: of a call that cannot have reached its server an agent is
+// told so, and of any other it is not.
+func TestWhetherItWasDone(t *testing.T) {
+	for _, unsent := range []bool{true, false} {
+		s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+			if r.Method == "tools/call" {
+				return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: unsent}
+			}
+			return upstream.Answer{Result: []byte("{}")}, nil
+		}}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+		if strings.Contains(a.Raw, "; it was not done") != unsent || strings.Contains(a.Raw, "may or may not") == unsent {
+			t.Errorf("unsent %v: %s", unsent, a.Raw)
+		}
+	}
+}
+
+// TestUnableIsSaid: a call that ends because the client cannot be asked says so.
+func TestUnableIsSaid(t *testing.T) {
+	s := asker(`{"k1":{"method":"elicitation/create","params":{"message":"?"}}}`)
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, MayAsk: []string{"elicitation"}})
+	a := w.client("scout").modern("tools/call", `{"name":"up__read_text_file","arguments":{"path":"x"}}`, "{}")
+	if !strings.Contains(a.Raw, "(capability_absent): the client cannot answer requests for elicitation. To proceed, do without it.") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
 // finding 26: what waits for a session that has no stream is bounded in bytes, not
 // only in messages.
 func TestQueueIsBoundedInBytes(t *testing.T) {

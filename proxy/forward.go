@@ -194,7 +194,7 @@ func (c *call) forward(o *order) reply {
 	c.outcome(len(answer.Result), "")
 	result, ok := c.server.clean(answer.Result)
 	if !ok {
-		return c.broken(o.line.up().Name, errScrubbed)
+		return c.broken(o, errScrubbed)
 	}
 	if answer.Type == "" {
 		result = c.closing(result)
@@ -295,7 +295,7 @@ func (c *call) failed(o *order, err error) reply {
 		return fail(codeInternal, "the request was cancelled")
 	}
 	c.notice("a call failed", "error", err)
-	return c.broken(o.line.up().Name, err)
+	return c.broken(o, err)
 }
 
 // refused is a denial that came up while the call was under way.
@@ -304,18 +304,22 @@ type refused struct{ verdict gate.Verdict }
 func (r *refused) Error() string { return r.verdict.Why }
 
 // broken tells the agent that a server did not answer, and which one.
-func (c *call) broken(name string, err error) reply {
-	text := "upstream " + strconv.Quote(name) + " did not answer"
+func (c *call) broken(o *order, err error) reply {
+	name := strconv.Quote(o.line.up().Name)
+	text, hint := "upstream "+name+" did not answer", "try again later; it may or may not have been done"
 	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
-		text = "upstream " + strconv.Quote(name) + " " + f.Text
+		text = "upstream " + name + " " + f.Text
+		if f.Unsent && !o.up {
+			hint = "try again later; it was not done"
+		}
 	}
 	if n := (*upstream.NeedsLogin)(nil); errors.As(err, &n) {
 		text = n.Error()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		text = "upstream " + strconv.Quote(name) + " did not answer in time"
+		text = "upstream " + name + " did not answer in time"
 	}
-	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: text, hint: "try again later; it may or may not have been done"}
+	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: text, hint: hint}
 	e := c.event("refusal")
 	e.Code, e.Error = string(d.code), err.Error()
 	d.event = c.server.record(e)

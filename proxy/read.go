@@ -94,7 +94,7 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 	switch {
 	case known && p == nil:
 		return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several prompts claim the name"}
-	case down != "":
+	case down != nil:
 		return nil, c.silence(down)
 	}
 	return p, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no prompt has that name"}

@@ -112,38 +112,46 @@ func (c *call) find() (*tool, gate.Verdict) {
 	switch {
 	case found != nil:
 		return found, gate.Verdict{}
-	case down != "":
+	case down != nil:
 		return nil, c.silence(down)
 	}
 	return nil, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no tool has that name"}
 }
 
 // search looks into the catalogue, and waits for servers that are about to say what
-// they have when it could be one of theirs that is asked for. It returns the name of
-// one that does not say, "" if none is left that could have it.
-func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down string) {
+// they have when it could be one of theirs that is asked for. It returns one
+// that does not say, nil if none is left that could have it.
+func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down *mute) {
 	for {
 		cat, err := c.catalogue(ctx)
 		if err != nil || has(cat) {
-			return ""
+			return nil
 		}
 		s := cat.missing(k, c.exposed)
 		if s == nil {
-			return ""
+			return nil
 		}
 		if _, version, err := s.line.list(ctx, k, listTime); err != nil || version == 0 {
-			return s.up.Name
+			return &mute{s.up.Name, err}
 		}
 	}
 }
 
-// silence is the verdict on what a server may have that does not answer.
-func (c *call) silence(server string) gate.Verdict {
-	c.behind = server
-	return gate.Verdict{
-		Decision: capability.Denial(capability.UpstreamFailed, nil),
-		Why:      "upstream " + strconv.Quote(server) + " does not answer, so that it is not known what it has",
+// mute is a server that does not say what it has, and what it said instead.
+type mute struct {
+	server string
+	err    error
+}
+
+// silence is the verdict on what a server may have that does not answer. One that
+// wants a person to log in will not answer later either.
+func (c *call) silence(s *mute) gate.Verdict {
+	c.behind = s.server
+	why := "upstream " + strconv.Quote(s.server) + " does not answer, so that it is not known what it has"
+	if login, ok := errors.AsType[*upstream.NeedsLogin](s.err); ok {
+		why = "upstream " + strconv.Quote(s.server) + " does not say what it has: " + login.Error()
 	}
+	return gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: why}
 }
 
 // quickly looks for a tool at the one server whose it can be by its name, so that a
