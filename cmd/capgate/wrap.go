@@ -65,6 +65,11 @@ func (a *app) wrap() *cobra.Command {
 }
 
 func (a *app) runWrap(ctx context.Context, o wrapped) error {
+	for _, e := range o.env {
+		if !strings.Contains(e, "=") {
+			return usage(fmt.Errorf("--env: %q gives no value", e), "write NAME=VALUE")
+		}
+	}
 	dir, err := os.MkdirTemp("", "capgate-wrap-")
 	if err != nil {
 		return err
@@ -192,11 +197,33 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if err != nil {
 		return nil, found, broken(err, "")
 	}
+	if err := sayable(roster, found); err != nil {
+		return nil, found, err
+	}
 	if w, err = newWorld(cfg, roster, view); err != nil {
 		return nil, found, broken(err, "")
 	}
 	w.policy.Flags = !found
 	return w, found, nil
+}
+
+// sayable refuses grants of the command line that do not say what they were meant to.
+// Nobody reads the log of what a client launches, which would see a server without tools.
+func sayable(roster *agents.Roster, found bool) error {
+	if found {
+		return nil // they are not of the command line
+	}
+	for _, f := range roster.Findings() {
+		if f.Severity < capability.Warning {
+			continue
+		}
+		hint := f.Hint
+		if f.Code == "no_root" {
+			hint = "name the folder that grants hang from with --sandbox"
+		}
+		return usage(fmt.Errorf("--grant: %s", f.Text), hint)
+	}
+	return nil
 }
 
 // underConfig takes over where agents and state are from a configuration, and how much
