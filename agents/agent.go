@@ -102,14 +102,15 @@ func (a *Agent) rooted(specs []capability.Spec) []capability.Spec {
 }
 
 func (a *Agent) compileSets(opts Options) {
-	options := capability.Options{Dialect: a.Record.Dialect, Config: opts.Config, Agent: a.Root, View: opts.View}
+	options := capability.Options{Dialect: a.Record.Dialect, Config: opts.Config, Agent: a.Root, View: opts.View, Unconfined: true}
 	var findings []capability.Finding
 	a.Set, findings = capability.Compile(a.own, options)
 	a.Findings = append(a.Findings, findings...)
 	a.Giveable = a.Set
-	if len(a.Record.Delegable) == 0 {
+	if len(a.Record.Delegable) == 0 && !a.Set.Holds("proc.exec") {
 		return
 	}
+	options.Unconfined = false // who holds any program, which is inert, may pass on some
 	_, findings = capability.Compile(a.Record.Delegable, options)
 	a.Findings = append(a.Findings, findings...)
 	a.Giveable, _ = capability.Compile(append(a.own[:len(a.own):len(a.own)], a.Record.Delegable...), options)

@@ -74,6 +74,9 @@ func TestEditGrantsWhatWasShown(t *testing.T) {
 				t.Errorf("sandbox: %s, %s: not granted: %v", sandbox, grant, gaps)
 			}
 			for g := range after.All() {
+				if g.Inert() != "" {
+					continue
+				}
 				one, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{Config: opts.Config, View: opts.View})
 				if len(before.Set.Covers(one)) > 0 && len(shown.Covers(one)) > 0 {
 					t.Errorf("sandbox: %s, %s: %s is granted as well", sandbox, grant, g)

@@ -80,7 +80,7 @@ func (r *Roster) Lineage(id string) (Lineage, error) {
 
 // Compile reads grants as if they stood in an agent's record.
 func (r *Roster) Compile(a *Agent, specs ...capability.Spec) (*capability.Set, []capability.Finding) {
-	o := capability.Options{Config: r.opts.Config, Agent: a.Root, View: r.opts.View}
+	o := capability.Options{Config: r.opts.Config, Agent: a.Root, View: r.opts.View, Unconfined: true}
 	if a.Record != nil {
 		o.Dialect = a.Record.Dialect
 	}

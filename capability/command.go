@@ -124,7 +124,7 @@ func parseArgvPattern(text string) (*pattern.Pattern, error) {
 	// A wildcard there would let a call choose the program: a * in a path even
 	// matches a/../b.
 	if strings.ContainsAny(words[0], "*?[") {
-		return nil, fmt.Errorf("%q does not say which program it means: leave out cmds and patterns to allow any", clip(text))
+		return nil, fmt.Errorf("%q does not say which program it means", clip(text))
 	}
 	if strings.Contains(words[0], "/") {
 		if _, err := parseCmd(words[0]); err != nil {

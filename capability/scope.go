@@ -130,6 +130,7 @@ func (c *compiler) everything(g *Grant) *refusal {
 			g.root = Root{Dir: "/", Real: "/"}
 		}
 		g.spec, g.any = g.spec.With(inKey.Name, g.root.Dir), true
+		return c.anyProgram(g)
 	case shapeHost:
 		h, _ := ParseHost("*")
 		g.spec, g.hosts = g.spec.With(hostsKey.Name, "*"), []Host{h}
@@ -354,6 +355,17 @@ func spans(glob *pattern.Pattern, within string) bool {
 	return ok && (above == "" || strings.HasSuffix(above, "/")) && strings.HasPrefix(escapeGlob(within), above)
 }
 
+// anyProgram is a grant that limits no programs. They do whatever they like, unless a
+// sandbox confines them. An fs grant is as it was.
+func (c *compiler) anyProgram(g *Grant) *refusal {
+	if g.any = true; g.entry.Verb != "proc.exec" || !c.opts.Unconfined {
+		return nil
+	}
+	err := refuse("any_program", "any program could do whatever it likes, as nothing confines programs yet")
+	err.hint = "name the programs: cmds: [git, rg]"
+	return err
+}
+
 func (c *compiler) programs(g *Grant) *refusal {
 	if g.entry.Verb != "proc.exec" {
 		g.any = true
@@ -362,8 +374,7 @@ func (c *compiler) programs(g *Grant) *refusal {
 	cmds, hasCmds := g.spec.Get("cmds")
 	patterns, hasPatterns := g.spec.Get("patterns")
 	if !hasCmds && !hasPatterns {
-		g.any = true
-		return nil
+		return c.anyProgram(g)
 	}
 	if len(cmds.Values)+len(patterns.Values) == 0 {
 		return refuse(codeEmpty, "cmds: and patterns: name nothing")

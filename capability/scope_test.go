@@ -362,3 +362,30 @@ func TestNarrowed(t *testing.T) {
 		}
 	}
 }
+
+// TestUnconfined: where nothing confines programs, a grant of any of them is inert,
+// however it is written, and one that names them is not (R-EGG-19).
+func TestUnconfined(t *testing.T) {
+	o := capability.Options{Config: capability.Root{Dir: "/w", Real: "/w"}, Dialect: capability.Scarab}
+	specs := []capability.Spec{
+		{Verb: "proc.exec", Bare: true},
+		capability.Spec{Verb: "proc.exec"}.With("in", "/w/a"),
+		capability.Spec{Verb: "proc.exec"}.With("cmds", "git"),
+		capability.Spec{Verb: "proc.exec"}.With("patterns", "sh build.sh"),
+		capability.Spec{Verb: "proc.eval"}.With("in", "/w"),
+		capability.Spec{Verb: "fs.read"}.With("in", "/w"),
+	}
+	for confined, want := range map[bool]int{true: len(specs), false: len(specs) - 2} {
+		o.Unconfined = !confined
+		set, findings := capability.Compile(specs, o)
+		held := 0
+		for g := range set.All() {
+			if g.Inert() == "" {
+				held++
+			}
+		}
+		if held != want || len(findings) != len(specs)-want {
+			t.Errorf("confined %v: %d are held, want %d; %v", confined, held, want, findings)
+		}
+	}
+}

@@ -35,6 +35,10 @@ type Options struct {
 	Config  Root // the configuration's sandbox root, if any
 	Agent   Root // the record's, within Config
 	View    View // how in: is read: Home for ~, FS for links
+
+	// Unconfined says that nothing confines the programs that are run: a grant of
+	// any program, which would be one of the whole machine, is inert then.
+	Unconfined bool
 }
 
 // outer returns the root that a grant without its own inherits.

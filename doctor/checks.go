@@ -29,6 +29,7 @@ func Checks() []Check {
 		{"undeclared", capability.Warning, "upstreams that declare nothing", "write declares: with what the upstream may touch, or unmediated: true", loaded("undeclared")},
 		{"clear_secret", capability.Warning, "credentials in clear in the configuration", "write {{secret:name}}, and say under secrets: where it comes from", loaded("clear_secret")},
 		{"additional_arguments", capability.Warning, "mapped tools that pass on arguments without a role", "give the arguments roles", loaded("additional_arguments")},
+		{"any_program", capability.Warning, "proc.exec without cmds: or patterns:, which is inert", "name the programs: cmds: [git, rg]", loaded("any_program")},
 		{"clamped", capability.Warning, "roots that were narrowed at load", "write the root that is meant", loaded("clamped")},
 		{"exceeds_parent", capability.Warning, "grants that an agent above does not allow", "grant it to the agent above as well, or remove it here", loaded("exceeds_parent")},
 		{"missing_parent", capability.Error, "agents that hang from one that is not there", "name an agent that exists; until then nothing is allowed", loaded("missing_parent")},
@@ -45,7 +46,6 @@ func Checks() []Check {
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},
 		{"own_files", capability.Error, "grants to write or run programs where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
-		{"any_program", capability.Warning, "proc.exec without cmds: or patterns:", "name the programs: cmds: [git, rg]", grants(anyProgram)},
 		{"project_code", capability.Note, "programs that run the project's own code", "the OS sandbox is the fence for what they do", grants(projectCode)},
 		{"any_tool", capability.Error, "tool.invoke for every tool", "name the tools: tools: [files.*]", grants(anyTool)},
 		{"any_host", capability.Warning, "net verbs on any public host", "name the hosts: hosts: [\"*.example.com\"]", grants(anyHost)},
@@ -87,13 +87,6 @@ func skillReadable(s Subject, g *capability.Grant) string {
 		if capability.NewFence(dir).Overlaps(set) {
 			return fmt.Sprintf("%s reads the files in %s", g, dir.Dir)
 		}
-	}
-	return ""
-}
-
-func anyProgram(_ Subject, g *capability.Grant) string {
-	if g.Verb() == "proc.exec" && g.Wide() != "" {
-		return fmt.Sprintf("%s runs any program", g)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func subject(t *testing.T, grants ...string) doctor.Subject {
 		specs = append(specs, s)
 	}
 	root := capability.Root{Dir: "/w", Real: "/w"}
-	set, findings := capability.Compile(specs, capability.Options{Config: root})
+	set, findings := capability.Compile(specs, capability.Options{Config: root, Unconfined: true})
 	return doctor.Subject{
 		Findings: findings,
 		Agents:   []doctor.Agent{{ID: "agents/scout", Set: set}},

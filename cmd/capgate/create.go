@@ -28,9 +28,9 @@ What the agent may do is what was asked for, and no more:
   no flags     read records (records.read), as any record that says nothing
   --access     what it says of records, instead of that
   --grant      these, instead of that
-  --sandbox    in the folder and beneath it, besides: read and write files, and run
-               programs (fs.read, fs.write, proc.exec); a --grant of one of these
-               verbs takes its place
+  --sandbox    in the folder and beneath it, besides: read and write files (fs.read,
+               fs.write), and run programs, once they are named (proc.exec); a
+               --grant of one of these verbs takes its place
   --parent     of all this, what the agent above may pass on`,
 		Example: "  capgate agents create scout --sandbox ~/projects/foo --access r --grant 'net.get{hosts=[*.github.com]}' --yes",
 		Args:    oneAgent,
@@ -54,7 +54,7 @@ What the agent may do is what was asked for, and no more:
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&draft.Sandbox, "sandbox", "", "the `folder` it works in: read, write and run programs there")
+	f.StringVar(&draft.Sandbox, "sandbox", "", "the `folder` it works in: read and write there")
 	f.StringVar(&draft.Access, "access", "", "access to records: r, w or rw")
 	f.StringVar(&draft.Parent, "parent", "", "the `agent` it hangs from")
 	f.StringVar(&draft.Body, "text", "", "the prose below the frontmatter")
@@ -69,7 +69,7 @@ func (a *app) wizard(d *agents.Draft, grants *[]string) error {
 		text string
 		into *string
 	}{
-		{"folder it works in, to read, write and run programs there (empty for none): ", &d.Sandbox},
+		{"folder it works in, to read and write there (empty for none): ", &d.Sandbox},
 		{"access to records: r, w, rw (empty for r, or none beside a grant): ", &d.Access},
 		{"agent it hangs from (empty for none): ", &d.Parent},
 		{"what it is, in a sentence: ", &d.Body},

@@ -4,6 +4,6 @@
 //
 // # Limitations
 //
-// The gateway itself is not part of this version: the commands here read, explain,
-// check and change authority.
+// A command reads the whole configuration and all records, however little of them it
+// needs.
 package main
