@@ -93,7 +93,8 @@ func TestWatchGoesOn(t *testing.T) {
 			}
 		}
 	}
-	reached("at first")
+	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.update]\n---\n")
+	reached("as it is watched")
 	write("capgate.yml", "agents: ./gone\n")
 	if err := live.Reload(); err != nil {
 		t.Fatal(err)
