@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,11 +49,16 @@ type attack struct {
 	} `json:"tool_args_schema_hint"`
 }
 
+// want is what comes of the case. Any program is no grant here, as nothing confines
+// programs (R-EGG-19); the corpus has a sandbox in mind.
 func (a *attack) want() string {
-	if a.Expect == "allow" {
-		return "allow"
+	switch named := regexp.MustCompile(`"(cmds|patterns)"`).Match(a.Grant); {
+	case a.Expect != "allow":
+		return a.Code
+	case a.Hint.Requires == "proc.exec" && !named:
+		return string(capability.ScopeViolation)
 	}
-	return a.Code
+	return "allow"
 }
 
 // judged are the cases that come out otherwise at the front, each with the
