@@ -30,7 +30,6 @@ var openRequirements = map[string]string{
 	"R-EGG-38": "the OS sandbox and its egress",
 	"R-EGG-39": "a statement of what is not prevented: SECURITY.md",
 	"R-ETH-06": "backends: the OS sandbox and egress",
-	"R-ETH-08": "the environment of upstream processes",
 	"R-ETH-11": "the OS sandbox",
 	"R-RYE-07": "dispatch comes with the gateway",
 	"R-RYE-09": "the built-in introspection tools come with the gateway",

@@ -57,7 +57,37 @@ func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	if err != nil {
 		return refused(err)
 	}
-	return g.all(line, t.Name, needs)
+	return t.revealing(line, g.all(line, t.Name, needs))
+}
+
+// undisclosed is why a secret is not filled in at a server of which nobody says that
+// it takes it.
+const undisclosed = "nothing declares which secrets the tool takes"
+
+// revealing denies what would fill in a secret that the operator did not declare of
+// the tool: where there is no declaration, there is nothing else to keep it back. That
+// a tool is unmediated does not say what it may be told.
+func (t *Tool) revealing(line agents.Lineage, v Verdict) Verdict {
+	if !v.Decision.Allowed() && v.Approve == "" {
+		return v
+	}
+	for i := range v.Needs {
+		if n := &v.Needs[i]; !t.Declares(*n) {
+			return Verdict{
+				Decision: decide(line, n.Requirement).Narrowed(undisclosed), Needs: v.Needs, Argument: n.Argument, Why: undisclosed,
+			}
+		}
+	}
+	return v
+}
+
+// Declares reports whether what a call needs is within the declaration of the tool.
+// Without one everything is, except for secrets that are to be filled in.
+func (t *Tool) Declares(n mapping.Need) bool {
+	if t.Declared == nil {
+		return !n.Handle
+	}
+	return t.Declared.Allows(n.Requirement)
 }
 
 // view is how a server reads the paths of an agent. One that asks for roots may take

@@ -14,6 +14,9 @@ tools:
   read: { path: fs.read }
   move: { from: [fs.read, fs.delete], to: fs.write }
   note: { text: free }
+  post: { token: secret, path: { verb: fs.read, optional: true } }
+prompts:
+  greet: { token: secret }
 `
 
 func tool(t *testing.T, name string, declared ...string) *gate.Tool {
@@ -107,6 +110,55 @@ func TestCall(t *testing.T) {
 				t.Errorf("%v %q: %v; want %q", v.Decision.Effect, v.Decision.Code, v, test.code)
 			}
 		})
+	}
+}
+
+// TestSecretsAreDeclared: a secret is filled in where the operator says that the server
+// takes it, and nowhere else (R-SCA-05, R-ETH-08).
+func TestSecretsAreDeclared(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"holder.md":  "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [files.post] }\n  - prompt.get: { names: [files.greet] }\n  - secret.use: { names: [k, other] }\n---\n",
+		"waiting.md": "---\nclass: agent\napprove: [\"*\"]\ncapabilities:\n  - tool.invoke: { tools: [files.post] }\n  - secret.use: { names: [k] }\n---\n",
+		"without.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [files.post] }\n  - prompt.get: { names: [files.greet] }\n---\n",
+	})
+	unmediated := tool(t, "post")
+	unmediated.Unmediated = true
+	for name, test := range map[string]struct {
+		agent string
+		tool  *gate.Tool
+		args  string
+		code  capability.Code
+	}{
+		"declared":                      {"holder", tool(t, "post", "secret.use{names=[k]}"), `{"token":"{{secret:k}}"}`, ""},
+		"another is declared":           {"holder", tool(t, "post", "secret.use{names=[k]}"), `{"token":"{{secret:other}}"}`, capability.ScopeViolation},
+		"one of two is declared":        {"holder", tool(t, "post", "secret.use{names=[k]}"), `{"token":"{{secret:k}}{{secret:other}}"}`, capability.ScopeViolation},
+		"none is declared":              {"holder", tool(t, "post", "secret.use{names=[]}"), `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"nothing is declared":           {"holder", tool(t, "post"), `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"unmediated is not declared":    {"holder", unmediated, `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"declared of the tool alone":    {"holder", within(t, "post", "secret.use{names=[]}", "secret.use{names=[k]}"), `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"declared of the server alone":  {"holder", within(t, "post", "secret.use{names=[k]}", "secret.use{names=[other]}"), `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"no secret, nothing declared":   {"holder", tool(t, "post"), `{"token":"plain"}`, ""},
+		"not held":                      {"without", tool(t, "post", "secret.use{names=[k]}"), `{"token":"{{secret:k}}"}`, capability.CapabilityAbsent},
+		"no approval of what is denied": {"waiting", tool(t, "post"), `{"token":"{{secret:k}}"}`, capability.ScopeViolation},
+		"approval":                      {"waiting", tool(t, "post", "secret.use{names=[k]}"), `{"token":"{{secret:k}}"}`, capability.RequiresApproval},
+	} {
+		v := g.Call("agents/"+test.agent, test.tool, args(t, test.args))
+		if v.Decision.Code != test.code || v.Decision.Allowed() != (test.code == "") || v.Approve != "" && test.code != capability.RequiresApproval {
+			t.Errorf("%s: %v %v", name, v.Decision, v)
+		}
+		if test.code == capability.ScopeViolation && (v.Argument != "token" || v.Why == "") {
+			t.Errorf("%s: it is not said where, or why: %v", name, v)
+		}
+	}
+	m, _, err := mapping.Parse("files.yml", []byte(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declared := range []*gate.Declaration{nil, tool(t, "post", "secret.use{names=[k]}").Declared} {
+		greet := &gate.Tool{Name: "files.greet", Mapping: m.Prompt("greet"), Declared: declared}
+		if v := g.Prompt("agents/holder", greet, args(t, `{"token":"{{secret:k}}"}`)); v.Decision.Allowed() != (declared != nil) {
+			t.Errorf("a prompt, declared %v: %v", declared != nil, v.Decision)
+		}
 	}
 }
 

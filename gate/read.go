@@ -40,7 +40,7 @@ func (g *Gate) Prompt(agent string, t *Tool, args wire.Value) Verdict {
 	if err != nil {
 		return refused(err)
 	}
-	return g.all(line, "", needs)
+	return t.revealing(line, g.all(line, "", needs))
 }
 
 // PromptName decides what concerns a prompt whose arguments are not known yet, such

@@ -31,6 +31,10 @@ type Need struct {
 	Requirement *capability.Requirement
 	Argument    string     // "edits[1].file.path", "" for what does not depend on the arguments
 	Value       wire.Value // what stands there; Invalid for a default
+
+	// Handle is set when a handle in the value asks for it: the value of the secret is
+	// what the server is to get there. Each handle is a need of its own.
+	Handle bool
 }
 
 // Refused says why a call cannot be decided, and so is denied: its arguments

@@ -32,10 +32,11 @@
 //	{ in: proc.exec }                its working directory; argv0, argv and env likewise
 //	memory.write                     a key; { verb: records.update, dim: class } another dimension
 //	{ headers: [Accept] }            HTTP headers, those and no others
-//	secret                           text in which {{secret:name}} is honoured
+//	secret                           text in which {{secret:name}} is filled in, once the call is allowed
 //	free                             any value, not looked at
 //
-// A list of roles means that all of them apply. Besides arguments a tool may have
+// A list of roles means that all of them apply; what is free or secret stands alone.
+// Besides arguments a tool may have
 // requires: (what every call needs, whatever its arguments), label: (for the
 // toxic-flow check) and additional: free (pass on arguments that are not listed;
 // a URL among them still needs net.get). An argument that has one of these names

@@ -302,7 +302,7 @@ func TestNeedValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(needs, func(n mapping.Need) bool { return n.Requirement.Verb() == "secret.use" })
-	if at < 0 || string(needs[at].Value.Raw()) != `"{{secret:y}}"` || needs[at].Argument != "tokens[1]" {
+	if at < 0 || string(needs[at].Value.Raw()) != `"{{secret:y}}"` || needs[at].Argument != "tokens[1]" || !needs[at].Handle {
 		t.Errorf("the handle is not found where it stands: %+v", needs)
 	}
 }

@@ -39,6 +39,9 @@ func (b *builder) roles(n *yaml.Node) ([]role, error) {
 		if _, ok := r.reads.(free); ok && len(n.Content) > 1 {
 			return nil, b.wrong(c, "", "what is free has no other role")
 		}
+		if _, ok := r.reads.(secret); ok && len(n.Content) > 1 {
+			return nil, b.wrong(c, "", "what holds secrets has no other role: that would be decided on the handle, not on what is filled in")
+		}
 		roles = append(roles, r)
 	}
 	return roles, nil

@@ -97,6 +97,8 @@ func TestParseToolErrors(t *testing.T) {
 		{"{a: \"\"}", "3:10: verb: takes text, and there is none"},
 		{"{a: net}", "3:10: net is no verb; write net.get, or method: with the argument that names the method"},
 		{"{a: []}", "3:10: a list of roles has 1 to 8 of them"},
+		{"{a: [secret, fs.read]}", "3:11: what holds secrets has no other role: that would be decided on the handle, not on what is filled in"},
+		{"{a: [fs.read, secret]}", "3:20: what holds secrets has no other role: that would be decided on the handle, not on what is filled in"},
 		{"{a: [fs.read, [fs.write]]}", "3:20: a role is a verb, free, secret, or a map, not a list"},
 		{"{a: [fs.read, free]}", "3:20: what is free has no other role"},
 		{"{a: {}}", "3:10: the role does not say what the argument is; begin with one of verb, in, argv0, argv, env, headers"},

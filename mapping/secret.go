@@ -38,6 +38,7 @@ func (secret) read(r *reading, at place) error {
 		if err := r.need(at, q, err); err != nil {
 			return err
 		}
+		r.needs[len(r.needs)-1].Handle = true
 		text = after
 	}
 }

@@ -69,6 +69,9 @@ func (c *call) denial(v gate.Verdict) denial {
 		d.hint = "call the tool with the arguments that its schema lists"
 	case d.code == capability.UpstreamFailed:
 		d.why, d.hint = v.Why, "try again later"
+	case d.code == capability.NotAvailable && need != nil && need.Verb() == useSecret:
+		d.why = fmt.Sprintf("the secret %s cannot be filled in", need.Object())
+		d.hint = "do without it, or ask the operator, who finds the reason in the event"
 	case v.Verb != "":
 		d.need = string(v.Verb)
 		d.why = fmt.Sprintf("this needs %s, and no grant of %s is held", v.Verb, v.Verb)
@@ -87,6 +90,9 @@ func (c *call) denial(v gate.Verdict) denial {
 	}
 	return d
 }
+
+// useSecret is the verb of what is filled in.
+const useSecret = capability.Verb("secret.use")
 
 // maxHeld is how many grants a denial quotes.
 const maxHeld = 8

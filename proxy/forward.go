@@ -19,17 +19,20 @@ type order struct {
 	method string
 	name   string // what Mcp-Name carries
 	header []upstream.Field
-	body   func(dst []byte) []byte // the members of params, without _meta
-	again  []byte                  // further members that a retry carries
-	up     bool                    // the server has answered it, and asked for more
+	body   func(dst []byte) ([]byte, error) // the members of params, without _meta
+	again  []byte                           // further members that a retry carries
+	up     bool                             // the server has answered it, and asked for more
 }
 
 // request writes an order in the words of the server.
-func (c *call) request(o *order, info upstream.Info, token string) upstream.Request {
+func (c *call) request(o *order, info upstream.Info, token string) (upstream.Request, error) {
 	r := upstream.Request{Method: o.method, Token: token}
 	dst, giveBack := c.server.paper(upstream.HeadRoom + len(c.params.Raw()) + metaRoom)
 	dst = append(dst[:upstream.HeadRoom], '{')
-	dst = o.body(dst)
+	dst, err := o.body(dst)
+	if err != nil {
+		return r, err
+	}
 	if len(o.again) > 0 {
 		dst = append(append(dst, ','), o.again...)
 	}
@@ -50,7 +53,7 @@ func (c *call) request(o *order, info upstream.Info, token string) upstream.Requ
 	if info.Modern {
 		r.Name, r.Header = o.name, o.header
 	}
-	return r
+	return r, nil
 }
 
 const (
@@ -200,28 +203,6 @@ func (c *call) forward(o *order) reply {
 		result = c.closing(result)
 	}
 	return reply{result: result}
-}
-
-var errScrubbed = errors.New("the result is no longer one once the secrets in it are taken out")
-
-// clean takes secrets out of what a server wrote. What is changed must be JSON
-// still.
-func (s *Server) clean(b []byte) ([]byte, bool) {
-	if s.scrub == nil {
-		return b, true
-	}
-	clean := s.scrub(b)
-	if len(clean) == len(b) && (len(b) == 0 || &clean[0] == &b[0]) {
-		return b, true
-	}
-	var doc wire.Doc
-	return clean, doc.Parse(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
-}
-
-// isClean reports whether nothing secret is in what a server wrote.
-func (s *Server) isClean(b []byte) bool {
-	clean, ok := s.clean(b)
-	return ok && bytes.Equal(clean, b)
 }
 
 // translated is an error of a server in the era of the agent: some codes mean
@@ -402,7 +383,10 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 			return upstream.Answer{}, err
 		}
 		o.line.loudness(ctx, conn, c.logLevel())
-		r := c.request(o, conn.Info(), token)
+		r, err := c.request(o, conn.Info(), token)
+		if err != nil {
+			return upstream.Answer{}, err
+		}
 		r.Into = into
 		return conn.Call(ctx, r, sink)
 	})
@@ -472,13 +456,6 @@ func (c *call) say(message []byte) {
 	if err := c.out.send(message); err != nil {
 		c.server.log.Debug("a notification was not delivered", "agent", c.agent, "error", err)
 	}
-}
-
-func (c *call) scrubbed(b []byte) []byte {
-	if clean, ok := c.server.clean(b); ok {
-		return clean
-	}
-	return []byte("{}")
 }
 
 // progressFor puts the agent's token in the place of ours.

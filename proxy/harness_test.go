@@ -175,6 +175,7 @@ type world struct {
 	flags   bool // the grants stand on a command line
 
 	introspect bool // the gateway's own tools are shown
+	secrets    proxy.Secrets
 	skills     *skills.Library
 }
 
@@ -246,7 +247,7 @@ func (w *world) adopt() {
 	}
 	w.server.Adopt(&proxy.Policy{
 		Gate: &gate.Gate{Roster: roster, Fence: capability.NewFence()}, Credentials: w.creds, Upstreams: w.ups, Providers: w.vendors,
-		Skills: w.skills, Hash: "test", Flags: w.flags, Introspection: w.introspect,
+		Skills: w.skills, Secrets: w.secrets, Hash: "test", Flags: w.flags, Introspection: w.introspect,
 	})
 }
 

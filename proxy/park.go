@@ -102,7 +102,9 @@ func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 	case err != nil:
 		return upstream.Answer{}, err
 	case p == nil:
-		p = c.startParked(o, info, sink)
+		if p, err = c.startParked(o, info, sink); err != nil {
+			return upstream.Answer{}, err
+		}
 	case p.unanswered():
 		return c.hold(p)
 	}
@@ -124,7 +126,7 @@ func (c *call) outlive() {
 
 // startParked sends the order up. The call at the server outlives the request of
 // the agent, within a limit of its own.
-func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
+func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked, error) {
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	level := c.logLevel()
 	c.outlive()
@@ -134,8 +136,12 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
 	}
-	r := c.request(o, info, token) // now: the document goes when this request does
-	r.Around, r.Sent = nil, nil    // it may go up once more: what it stands in is nobody else's
+	r, err := c.request(o, info, token) // now: the document goes when this request does
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	r.Around, r.Sent = nil, nil // it may go up once more: what it stands in is nobody else's
 	o.line.begin(c, p)
 	c.server.work.Go(func() {
 		defer cancel()
@@ -149,7 +155,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) *parked {
 			return conn.Call(ctx, r, p)
 		})
 	})
-	return p
+	return p, nil
 }
 
 // await waits for the server's answer, or for something that it asks.

@@ -23,12 +23,19 @@ type Policy struct {
 	Upstreams   []*Upstream     // each under a name of its own
 	Providers   []*Provider     // likewise
 	Skills      *skills.Library // nil: the gateway has none of its own
+	Secrets     Secrets         // nil: none can be filled in
 	Hash        string          // names the policy in events
 	// Introspection shows agents the gateway's own tools, by which they ask about
 	// their authority.
 	Introspection bool
 
 	Flags bool // the grants stand on the command line of wrap, and in no record
+}
+
+// Secrets knows the values of secrets by their names. A value that it gives is one
+// that [Options.Scrub] takes out from then on.
+type Secrets interface {
+	Value(name string) (string, error)
 }
 
 // upstream finds an upstream by name.

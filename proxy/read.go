@@ -7,6 +7,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -25,7 +26,11 @@ func (c *call) getPrompt() reply {
 	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
 	v = c.withhold(v, p.held, promptPin+p.name)
-	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name)})
+	b, unfilled := c.blanks(v, upstream.Mirror{})
+	if unfilled != nil {
+		return c.deny(*unfilled)
+	}
+	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)})
 }
 
 // withhold denies what would be allowed of a definition that somebody must look at
@@ -133,8 +138,8 @@ func (c *call) resource() (*order, gate.Verdict, reply) {
 	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
 	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
 	v = c.withhold(v, held, resourcePin+c.exposed)
-	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) []byte {
-		return append(append(dst, `"uri":`...), uri.Raw()...)
+	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) ([]byte, error) {
+		return append(append(dst, `"uri":`...), uri.Raw()...), nil
 	}}, v, reply{}
 }
 
@@ -245,13 +250,13 @@ func (c *call) complete() reply {
 		return c.malformed("completion/complete has no reference that is known")
 	}
 	c.behind, c.target = l.up().Name, l.up().Name
-	return c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) []byte {
+	return c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
 		dst = append(append(append(dst, `"ref":`...), shown...), `},"argument":`...)
 		dst = append(dst, argument.Raw()...)
 		if hasContext {
 			dst = append(append(dst, `,"context":`...), around.Raw()...)
 		}
-		return dst
+		return dst, nil
 	}})
 }
 

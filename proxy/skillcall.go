@@ -159,8 +159,8 @@ func (c *call) bytesOf(f *bundled) (opened, reply, bool) {
 // its skill was decided on.
 func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 	l := f.skill.line
-	o := &order{line: l, method: "resources/read", name: f.name, body: func(dst []byte) []byte {
-		return wire.AppendString(append(dst, `"uri":`...), f.name)
+	o := &order{line: l, method: "resources/read", name: f.name, body: func(dst []byte) ([]byte, error) {
+		return wire.AppendString(append(dst, `"uri":`...), f.name), nil
 	}}
 	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(l.up()))
 	defer cancel()

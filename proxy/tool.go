@@ -32,10 +32,14 @@ func (c *call) callTool() reply {
 	if err != nil {
 		return c.mismatch(err.Error())
 	}
+	b, denied := c.blanks(v, t.mirror)
+	if denied != nil {
+		return c.deny(*denied)
+	}
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name)})
+	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name, b)})
 }
 
 // named reads the name and the arguments of a tool or prompt, and says what is
@@ -79,14 +83,23 @@ func hidden(code capability.Code) bool {
 }
 
 // nameAndArguments writes the name under which the server knows a tool or prompt,
-// and the very bytes of the arguments that were decided on.
-func (c *call) nameAndArguments(name string) func([]byte) []byte {
-	return func(dst []byte) []byte {
+// and the very bytes of the arguments that were decided on, with secrets filled in
+// where there are blanks for them.
+func (c *call) nameAndArguments(name string, b *blanks) func([]byte) ([]byte, error) {
+	return func(dst []byte) ([]byte, error) {
 		dst = wire.AppendString(append(dst, `"name":`...), name)
-		if c.args.Kind() == wire.Object {
-			dst = append(append(dst, `,"arguments":`...), c.args.Raw()...)
+		if c.args.Kind() != wire.Object {
+			return dst, nil
 		}
-		return dst
+		dst = append(dst, `,"arguments":`...)
+		if b == nil {
+			return append(dst, c.args.Raw()...), nil
+		}
+		dst, denied := b.write(dst)
+		if denied != nil {
+			return nil, &refused{*denied}
+		}
+		return dst, nil
 	}
 }
 

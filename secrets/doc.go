@@ -13,9 +13,10 @@
 //	...
 //	result = keeper.Scrub(result)
 //
-// A value is read when it is needed, so that one that was renewed is used when a
-// program is started or a server refuses the one before. Whoever fills in what an agent wrote asks [Handles] first, and decides on
-// each name: [Keeper.Expand] knows no agents.
+// A value is read when it is needed, so that one that was renewed is used with the
+// next call, when a program is started, or when a server refuses the one before.
+// Whoever fills in what an agent wrote asks [Handles], decides on each name, and puts
+// [Keeper.Value] in its place: [Keeper.Expand] knows no agents.
 //
 // # What is scrubbed
 //

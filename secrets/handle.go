@@ -17,24 +17,27 @@ const maxName = 128
 // handle is what a secret is replaced by.
 func handle(name string) string { return handleOpen + name + handleClose }
 
-// Handles returns the names of the secrets that a text asks for, each once, as
-// they stand in it. What begins like a handle and is none is an error.
-func Handles(text string) ([]string, error) {
-	var names []string
-	seen := map[string]bool{}
-	for {
-		_, name, after, err := cutHandle(text)
+// Handle is one place in a text where the value of a secret belongs.
+type Handle struct {
+	Name       string
+	Start, End int // of the handle, in bytes of the text
+}
+
+// Handles returns the handles in a text, as they stand in it. What begins like one
+// and is none is an error.
+func Handles(text string) ([]Handle, error) {
+	var all []Handle
+	for at := 0; ; {
+		before, name, after, err := cutHandle(text[at:])
 		if err != nil {
 			return nil, err
 		}
 		if name == "" {
-			return names, nil
+			return all, nil
 		}
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-		text = after
+		end := len(text) - len(after)
+		all = append(all, Handle{Name: name, Start: at + len(before), End: end})
+		at = end
 	}
 }
 

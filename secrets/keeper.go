@@ -89,7 +89,7 @@ func (k *Keeper) Names() []string { return slices.Sorted(maps.Keys(k.sources)) }
 
 // Check says why a secret cannot be resolved, nil if it can.
 func (k *Keeper) Check(name string) error {
-	_, err := k.resolve(name)
+	_, err := k.Value(name)
 	return err
 }
 
@@ -111,7 +111,7 @@ func (k *Keeper) Expand(text string) (string, error) {
 			return out.String(), nil
 		}
 		if values[name] == "" {
-			if values[name], err = k.resolve(name); err != nil {
+			if values[name], err = k.Value(name); err != nil {
 				return "", err
 			}
 		}
@@ -123,8 +123,8 @@ func (k *Keeper) Expand(text string) (string, error) {
 	}
 }
 
-// resolve reads a value, and has it scrubbed from then on.
-func (k *Keeper) resolve(name string) (string, error) {
+// Value reads the value of a secret, and has it scrubbed from then on.
+func (k *Keeper) Value(name string) (string, error) {
 	source, ok := k.sources[name]
 	if !ok {
 		return "", fmt.Errorf("there is no secret %.40q", name)

@@ -109,15 +109,16 @@ func TestExpand(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	got, err := secrets.Handles("{{secret:b}} and {{secret:a}}{{secret:b}}, {{x}}")
-	if diff := cmp.Diff([]string{"b", "a"}, got); diff != "" || err != nil {
+	want := []secrets.Handle{{Name: "b", Start: 0, End: 12}, {Name: "a", Start: 17, End: 29}, {Name: "b", Start: 29, End: 41}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	if got, err := secrets.Handles("none"); got != nil || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%v, %v", got, err)
 	}
 	for _, text := range []string{"{{secret:a}} {{secret:b", "{{ secret:a }}"} {
 		if got, err := secrets.Handles(text); got != nil || err == nil {
-			t.Errorf("%s: %q", text, got)
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }
@@ -307,13 +308,17 @@ func FuzzHandles(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		names, err := secrets.Handles(text)
+		handles, err := secrets.Handles(text)
 		values := map[string]string{}
-		for i, name := range names {
-			values[name] = fmt.Sprintf("<value %d>", i)
-			if !strings.Contains(text, "{{secret:"+name+"}}") {
-				t.Errorf("%q does not ask for %q", text, name)
+		done := 0
+		for i, h := range handles {
+			if values[h.Name] == "" {
+				values[h.Name] = fmt.Sprintf("<value %d>", i)
 			}
+			if h.Start < done || text[h.Start:h.End] != "{{secret:"+h.Name+"}}" {
+				t.Errorf("%q does not ask for %q at %d", text, h.Name, h.Start)
+			}
+			done = h.End
 		}
 		got, expandErr := keeper(t, values).Expand(text)
 		if (err == nil) != (expandErr == nil) && len(got) < 1<<20 {

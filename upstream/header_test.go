@@ -189,6 +189,27 @@ func TestMirrorFields(t *testing.T) {
 	}
 }
 
+// TestMirrorShows: which values of a call others on the way get to see.
+func TestMirrorShows(t *testing.T) {
+	m, err := upstream.ParamHeaders(parse(t, `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"to":{"properties":{"host":{"type":"string","x-mcp-header":"B"}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := parse(t, `{"a":"x","b":"x","to":{"host":"x","a":"x"}}`)
+	for path, want := range map[string]bool{"a": true, "b": false, "to": false, "to host": true, "to a": false, "c": false} {
+		v := args
+		for name := range strings.SplitSeq(path, " ") {
+			v, _ = v.Get(name)
+		}
+		if got := m.Shows(v, args); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	if m.Shows(wire.Value{}, parse(t, "{}")) || (upstream.Mirror{}).Shows(args, args) {
+		t.Error("what is not there is shown")
+	}
+}
+
 // FuzzMirror: no schema and no arguments make a header that cannot be sent, or
 // one that is not a parameter's.
 func FuzzMirror(f *testing.F) {

@@ -167,6 +167,20 @@ func (m Mirror) Fields(arguments wire.Value) ([]Field, error) {
 	return fields, nil
 }
 
+// Shows reports whether a value of the arguments of a call travels as a header too.
+func (m Mirror) Shows(value, arguments wire.Value) bool {
+	for _, p := range m.params {
+		at := arguments
+		for _, name := range p.path {
+			at, _ = at.Get(name)
+		}
+		if at == value && at.Kind() != wire.Invalid {
+			return true
+		}
+	}
+	return false
+}
+
 // text writes a value for a header.
 func (p mirrored) text(value wire.Value) (string, bool) {
 	if value.Kind() != p.kind {

@@ -43,6 +43,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// TestEnvironment: a program sees what is written of it, and nothing of the gateway (R-ETH-08).
 func TestEnvironment(t *testing.T) {
 	t.Setenv("CAPGATE_TEST_SECRET", "of the gateway")
 	dir := t.TempDir()

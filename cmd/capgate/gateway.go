@@ -89,7 +89,7 @@ func (g *gateway) adopt(w *world) error {
 		if err != nil {
 			return err
 		}
-		w.servers.keeper = keep
+		w.servers.keeper, w.policy.Secrets = keep, keep
 	}
 	g.world = w
 	err := g.enforce(*w.policy)

@@ -82,8 +82,8 @@ func (u *ui) introduce(at string, providers []*proxy.Provider) {
 // which others a client that is started here would find.
 func (w *world) providerOf(p *config.Provider) doctor.Provider {
 	d := doctor.Provider{Name: p.Name, Pos: p.Pos, Known: customOf(p.Name).keys}
-	if names, err := secrets.Handles(p.Key); err == nil && len(names) == 1 {
-		d.Source = w.cfg.Secrets[names[0]].Env
+	if handles, err := secrets.Handles(p.Key); err == nil && len(handles) == 1 {
+		d.Source = w.cfg.Secrets[handles[0].Name].Env
 	}
 	for _, name := range d.Known {
 		if value := os.Getenv(name); value != "" && !agents.IsToken(value) {

@@ -211,7 +211,7 @@ func (c *explainedCall) ask(n mapping.Need) asked {
 	if g := d.Grant(); g != nil {
 		row.Grant, row.Source = g.String(), g.Spec().Pos.String()
 	}
-	if own := c.verdict.Decision; d.Allowed() && (!c.declared(n.Requirement) || !own.Allowed() && own.Need() == n.Requirement) {
+	if own := c.verdict.Decision; d.Allowed() && (!c.tool.Declares(n) || !own.Allowed() && own.Need() == n.Requirement) {
 		row.Decision, row.Code, row.Grant, row.Source = capability.Deny.String(), string(capability.ScopeViolation), "", ""
 		if own.Need() == n.Requirement {
 			row.Code = string(own.Code)
@@ -220,17 +220,16 @@ func (c *explainedCall) ask(n mapping.Need) asked {
 	return row
 }
 
-func (c *explainedCall) declared(need *capability.Requirement) bool {
-	return c.tool.Declared.Allows(need)
-}
-
 // smallest finds the edits that would allow the call, all of them needed.
 func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked string) {
 	if strings.HasPrefix(c.verdict.Why, "toolset of ") {
 		return c.world.smallest(c.agent, c.verdict.Decision.Need())
 	}
 	for _, n := range needs {
-		if !c.declared(n.Requirement) {
+		if !c.tool.Declares(n) {
+			if c.tool.Declared == nil {
+				return nil, fmt.Sprintf("nothing declares that the upstream %s takes %s; see declares: in the configuration", c.upstream, n.Requirement)
+			}
 			return nil, fmt.Sprintf("the upstream %s declares that it does not touch %s; see declares: in the configuration", c.upstream, n.Requirement)
 		}
 		v := c.world.gate.Require(c.agent.ID, n.Requirement)

@@ -46,7 +46,24 @@ func toolServer() {
 				lines.Scan()
 				answer = fmt.Sprintf(`"result":{"content":[],"_meta":{"told":%s}}`, lines.Bytes())
 			}
+			if file := os.Getenv("CALLS"); file != "" {
+				answer = repeated(file, lines.Bytes())
+			}
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 	}
+}
+
+// repeated notes a call in a file, and gives it back wherever a server can.
+func repeated(file string, call []byte) (answer string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(f, "%s\n", call)
+	if err := f.Close(); err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(os.Stderr, "called: %s\n", call)
+	return fmt.Sprintf(`"result":{"content":[{"type":"text","text":%q}],"_meta":{"call":%s}}`, call, call)
 }

@@ -106,7 +106,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	}
 	w.policy = &proxy.Policy{
 		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Skills: lib,
-		Introspection: !cfg.Unseen,
+		Introspection: !cfg.Unseen, Secrets: keep,
 	}
 	w.policy.Hash = policyHash(w)
 	w.gate.Tools = w.policy.Tool
