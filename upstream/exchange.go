@@ -132,7 +132,7 @@ func (x *exchange) single(resp *http.Response) (Answer, error) {
 	body, err := x.readWhole(resp, x.into)
 	switch {
 	case errors.Is(err, errLong):
-		return Answer{}, x.failed("answers with too much", err)
+		return Answer{}, x.failed("answers with too much; ask it for less", err)
 	case err != nil && x.ctx.Err() != nil:
 		return Answer{}, x.unreached(x.ctx, err)
 	case err != nil:

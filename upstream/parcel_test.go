@@ -20,6 +20,7 @@ import (
 type memory struct {
 	around, into []byte
 	sent         chan struct{} // a token when around is not in use
+	dropped      bool          // it may never be said: an answer can come before what was written is counted
 }
 
 func newMemory() *memory {
@@ -32,6 +33,10 @@ func newMemory() *memory {
 // overwritten as soon as nothing is said to read it.
 func (m *memory) request(t testing.TB, params string) upstream.Request {
 	t.Helper()
+	if m.dropped && len(m.sent) == 0 {
+		*m = *newMemory()
+		m.dropped = true
+	}
 	select {
 	case <-m.sent:
 	case <-time.After(patience):
@@ -76,6 +81,7 @@ func TestLentMemory(t *testing.T) {
 			for caller := range 4 {
 				callers.Go(func() {
 					m := newMemory()
+					m.dropped = name == "pipe"
 					for i := range 12 {
 						size := sizes[(i+caller)%len(sizes)]
 						want := params(size, fmt.Sprintf("%d/%d", caller, i))

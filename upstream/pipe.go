@@ -196,7 +196,9 @@ func (p *pipe) finish(cause error, heard <-chan struct{}) {
 	f := &Failed{Upstream: p.name, Text: "ended", Err: cause}
 	ended := p.proc.ended(drainTime)
 	switch {
-	case errors.Is(cause, errLong), errors.Is(cause, errUnread), errors.Is(cause, errNoise):
+	case errors.Is(cause, errLong):
+		f.Text = "was ended: it sent a message that is too long; ask it for less"
+	case errors.Is(cause, errUnread), errors.Is(cause, errNoise):
 		f.Text = "was given up"
 	case !ended:
 		f.Text, f.Err = "closed its output", nil
