@@ -25,8 +25,9 @@ func (g Gap) String() string {
 // when a is inside s. It is exact for every pattern that can be written, and
 // where the work for that is capped the answer is a gap.
 //
-// One limit keeps a gap open that could be proved closed: a host on all ports is
-// not held against 65535 single ports.
+// Two limits keep a gap open that could be proved closed: a host on all ports is
+// not held against 65535 single ports, nor a Rye id of knowledge against patterns
+// of the URIs that it stands for.
 func (s *Set) Covers(a *Set) []Gap {
 	var gaps []Gap
 	effort := pattern.NewEffort(maxEffort)
@@ -34,7 +35,7 @@ func (s *Set) Covers(a *Set) []Gap {
 		if g.inert != "" {
 			continue
 		}
-		for _, v := range append([]Verb{g.entry.Verb}, implied(g.entry.Verb)...) {
+		for _, v := range g.entry.verbs() {
 			if witness, ok := s.coversGrant(v, g, effort); !ok {
 				gaps = append(gaps, Gap{Grant: g, Witness: witness})
 				break
@@ -52,21 +53,21 @@ func (s *Set) coversGrant(v Verb, g *Grant, effort *pattern.Effort) (witness str
 		return "any " + string(v), false
 	}
 	t := s.tables[v]
-	live := make([]*Grant, 0, len(t.held))
-	for _, b := range t.held {
-		if b.inert == "" {
-			live = append(live, b)
-		}
-	}
 	switch t.shape {
 	case shapePath:
-		return t.coversPaths(live, g, effort)
+		return t.coversPaths(t.live, g, effort)
 	case shapeHost:
 		return t.coversHosts(g)
 	case shapeProgram:
-		return coversPrograms(live, g, effort)
+		return coversPrograms(t.live, g, effort)
 	}
-	return coversWords(live, g, effort)
+	e, _ := Lookup(v)
+	for _, one := range g.as(v) {
+		if witness, ok := e.coversWords(t.live, one, effort); !ok {
+			return witness, false
+		}
+	}
+	return "", true
 }
 
 func (t *table) coversHosts(g *Grant) (string, bool) {
@@ -211,7 +212,7 @@ func coversArgv(rows []pattern.Row, p *pattern.Pattern, effort *pattern.Effort) 
 	return spaced(witness(v, 0)), v.Yes
 }
 
-func coversWords(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
+func (e Entry) coversWords(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool) {
 	names := argNames(append(held[:len(held):len(held)], g))
 	var rows []pattern.Row
 	for _, b := range held {
@@ -224,7 +225,7 @@ func coversWords(held []*Grant, g *Grant, effort *pattern.Effort) (string, bool)
 	universe := make([]pattern.Universe, len(g.wordDims())+len(names))
 	for _, row := range mine {
 		if v := effort.Covers(rows, row, universe[:len(row)]); !v.Yes {
-			return g.wordWitness(v, names), false
+			return e.wordWitness(v, len(g.wordDims()), names), false
 		}
 	}
 	return "", true
@@ -308,20 +309,30 @@ func product(rows []pattern.Row, alternatives []*pattern.Pattern) []pattern.Row 
 }
 
 // wordWitness reads a witness back: the words, then the arguments by name.
-func (g *Grant) wordWitness(v pattern.Verdict, names []string) string {
+func (e Entry) wordWitness(v pattern.Verdict, words int, names []string) string {
 	var parts []string
+	dims := e.dims()
 	for i, w := range v.Witness {
 		value, named := strings.CutPrefix(w, given)
-		switch n := i - len(g.wordDims()); {
-		case n < 0 && !named:
-			parts = append(parts, "any "+g.entry.dims()[i])
-		case n < 0:
+		if i >= words {
+			parts = append(parts, argument(names[i-words], value, named))
+			continue
+		}
+		switch _, limited := e.limits(dims[i]); {
+		case named && limited:
 			parts = append(parts, value)
-		case !named:
-			parts = append(parts, "without "+names[n])
-		default:
-			parts = append(parts, names[n]+"="+value)
+		case named:
+			parts = append(parts, dims[i]+"="+value)
+		case limited:
+			parts = append(parts, "any "+dims[i])
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+func argument(name, value string, given bool) string {
+	if !given {
+		return "without " + name
+	}
+	return name + "=" + value
 }

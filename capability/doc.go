@@ -45,6 +45,6 @@
 // Names of hosts are judged as names. Two-label names that only an internal
 // network knows look public until they are resolved.
 //
-// [Set.Covers] stays on the safe side of exact in one place, which its comment
+// [Set.Covers] stays on the safe side of exact in two places, which its comment
 // names, and where its work is capped.
 package capability

@@ -22,7 +22,10 @@ var (
 	lawTools = []string{"a.b", "a.c", "b.c", "b.x", "a-b", "c"}
 	lawArgs  = []string{"", ",args={o=[x]}", ",args={o=[x,y]}", ",args={o=[*]}", ",args={o=[x],p=[y]}", ",args={p=[*]}"}
 	lawGiven = []string{"", ",args={o=x}", ",args={o=y}", ",args={o=x,p=y}", ",args={o=z,p=z}"}
-	lawVerbs = []string{"net", "fs", "exec", "eval", "tool", "records", "agent", "rye"}
+	lawVerbs = []string{"net", "fs", "exec", "eval", "tool", "records", "agent", "rye", "knowledge", "resource"}
+	lawItems = []string{"s.*", "*", "s.a.*", "s.a.b", "*.a.b", "s.?.b", "t.a.*", "s"}
+	lawURIs  = []string{"*", "a://*", "a://b", "{a,b}:*", "a://b.c"}
+	lawReads = []string{"a://b", "a://c", "b://b", "a:b", "a://b/c", "a://b.c", "a://b/"}
 	lawDirs  = []string{"/w", "/w/a", "/w/a/b", "/", "/x"}
 )
 
@@ -55,6 +58,10 @@ func lawGrant(r *rand.Rand) string {
 		return pick(r, []string{"records.update", "records.update{classes=" + picks(r, lawNames) + "}", "records.update{paths=" + picks(r, lawPaths[:8]) + "}"})
 	case "agent":
 		return "agent.grant{id=" + picks(r, []string{"a", "a*", "*", "agents/b"}) + "}"
+	case "knowledge":
+		return "rye.load.knowledge{ids=" + picks(r, lawItems) + "}"
+	case "resource":
+		return "resource.read{uris=" + picks(r, lawURIs) + "}"
 	}
 	return "rye.execute.tool{ids=" + picks(r, []string{"a.*", "*", "a.b", "*.b", "a.?"}) + "}"
 }
@@ -75,6 +82,10 @@ func lawRequirement(r *rand.Rand) string {
 		return pick(r, []string{"records.update{class=" + pick(r, lawTools) + "}", "records.update{path=" + pick(r, lawFiles[1:]) + "}", "records.update{class=a.b,path=" + pick(r, lawFiles[1:]) + "}"})
 	case "agent":
 		return "agent.grant{id=" + pick(r, []string{"a", "ab", "b"}) + "}"
+	case "knowledge":
+		return "rye.load.knowledge{id=" + pick(r, []string{"s/a/b", "s/b", "t/a/b", "s"}) + "}"
+	case "resource":
+		return "resource.read{uri=\"" + pick(r, lawReads) + "\"" + pick(r, []string{"", ",server=s", ",server=s", ",server=t"}) + "}"
 	}
 	return "rye.execute.tool{id=" + pick(r, []string{"a/b", "a/b/c", "b", "c/b"}) + "}"
 }

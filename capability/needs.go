@@ -62,7 +62,7 @@ func (q question) names() (must, may []string) {
 	if q.entry.Verb.Resource() == "records" {
 		return nil, []string{"class", "path"}
 	}
-	return nil, q.entry.dims()
+	return nil, slices.DeleteFunc(q.entry.dims(), func(dim string) bool { return dim == itemDim })
 }
 
 func (q question) check() error {
@@ -174,8 +174,8 @@ func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 		return r.smallestProgram(spec, root)
 	}
 	for i, dim := range e.dims() {
-		k := e.Keys[slices.IndexFunc(e.Keys, func(k Key) bool { return k.Dim == dim })]
-		if i < len(r.words) && r.words[i] != "" {
+		k, limited := e.limits(dim)
+		if limited && i < len(r.words) && r.words[i] != "" {
 			spec = spec.With(k.Name, escapeGlob(r.words[i]))
 		}
 	}

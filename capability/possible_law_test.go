@@ -70,6 +70,9 @@ func possibleGrant(r *rand.Rand, kind string) string {
 	case "agent":
 		return "agent.grant{id=" + picks(r, []string{"a", "a*", "*", "agents/b", "*b"}) + "}"
 	}
+	if kind == "resource" {
+		return pick(r, []string{"resource.read{uris=" + picks(r, lawURIs) + "}", "rye.load.knowledge{ids=" + picks(r, lawItems) + "}"})
+	}
 	return "rye.execute.tool{ids=" + picks(r, []string{"a.*", "*", "a.b", "*.b", "a.?"}) + "}"
 }
 
@@ -121,6 +124,8 @@ func possibleRiddle(r *rand.Rand, kind string) riddle {
 		}
 	case "agent":
 		q.needs, q.fills = append(q.needs, one("agent.grant", part("id", 1))), [][]string{possibleIDs}
+	case "resource":
+		q.needs, q.fills = append(q.needs, one("resource.read", part("uri", 1))), [][]string{append([]string{"a://", "a:", "b:", "x"}, lawReads...)}
 	default:
 		q.needs, q.fills = append(q.needs, one("rye.execute.tool", part("id", 1))), [][]string{possibleItems}
 	}
@@ -182,7 +187,7 @@ func (q riddle) brute(chain capability.Chain, ceilings capability.Chain, values 
 func checkPossible(t testing.TB, seed uint64) (found, unknown bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
-	kind := pick(r, []string{"fs", "fs", "fs", "net", "exec", "tool", "tool", "records", "agent", "rye"})
+	kind := pick(r, []string{"fs", "fs", "fs", "net", "exec", "tool", "tool", "records", "agent", "rye", "resource"})
 	q := possibleRiddle(r, kind)
 	var chain, ceilings capability.Chain
 	var texts []string

@@ -200,8 +200,8 @@ func (v variant) rows(t *table, need asked) iter.Seq[pattern.Row] {
 		if t == nil {
 			return
 		}
-		for _, g := range t.held {
-			if g.inert == "" && !v.grantRows(g, need, yield) {
+		for _, g := range t.live {
+			if !v.grantRows(g, need, yield) {
 				return
 			}
 		}

@@ -188,7 +188,11 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 		if dim == argsDim {
 			continue
 		}
-		word, err := e.canonical(dim, find(words, dim))
+		text := find(words, dim)
+		if dim == itemDim {
+			text = itemOf(find(words, "uri"))
+		}
+		word, err := e.canonical(dim, text)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +247,7 @@ func find(words []Word, dim string) string {
 // canonical checks a word by the type of the keys that limit its dimension.
 func (e Entry) canonical(dim, word string) (string, error) {
 	const maxWord = 4096
-	k := e.Keys[slices.IndexFunc(e.Keys, func(k Key) bool { return k.Dim == dim })]
+	k, _ := e.limits(dim)
 	switch {
 	case word == "" && k.Type == DottedKey && !strings.HasPrefix(string(e.Verb), searchPrefix):
 		return "", &Malformed{Text: "names no item"}
@@ -284,7 +288,8 @@ func dotted(id string) (string, error) {
 
 // Object writes what the requirement touches, as the caller wrote it.
 func (r *Requirement) Object() string {
-	switch entry, _ := Lookup(r.verb); entry.shape() {
+	entry, _ := Lookup(r.verb)
+	switch entry.shape() {
 	case shapePath:
 		return r.path.String()
 	case shapeHost:
@@ -292,7 +297,11 @@ func (r *Requirement) Object() string {
 	case shapeProgram:
 		return strings.Join(r.argv, " ")
 	}
-	return strings.Join(r.words, " ")
+	words := r.words
+	if r.verb == readResource && len(words) > 0 {
+		words = words[:1] // where it is read is no part of it
+	}
+	return strings.Join(words, " ")
 }
 
 // Canonical writes what the requirement touches as it is decided on, whatever the

@@ -22,6 +22,7 @@ type Set struct {
 type table struct {
 	shape shape
 	held  []*Grant // also the inert ones
+	live  []*Grant // those in effect, as what they are for this verb
 	paths pathTable
 	hosts hostTable
 	procs procTable
@@ -65,15 +66,19 @@ func Compile(specs []Spec, opts Options) (*Set, []Finding) {
 }
 
 func (s *Set) index(g *Grant) {
-	for _, v := range append([]Verb{g.entry.Verb}, implied(g.entry.Verb)...) {
+	for _, v := range g.entry.verbs() {
 		t := s.tables[v]
 		if t == nil {
 			t = &table{shape: g.entry.shape()}
 			s.tables[v] = t
 		}
 		t.held = append(t.held, g)
-		if g.inert == "" {
-			t.add(g)
+		if g.inert != "" {
+			continue
+		}
+		for _, one := range g.as(v) {
+			t.live = append(t.live, one)
+			t.add(one)
 		}
 	}
 }

@@ -22,14 +22,36 @@ func (e Entry) shape() shape {
 	return shapeWords
 }
 
-// implied returns the verbs that a grant of another dialect's verb carries with
-// it: to execute a tool by its Rye id is to call the tool.
-func implied(v Verb) []Verb {
-	switch v {
-	case "rye.execute.tool":
-		return []Verb{"tool.invoke"}
-	case "rye.execute.directive", "rye.load.directive":
-		return []Verb{"prompt.get"}
+// implications are the verbs that a grant of another dialect's verb carries with it:
+// to execute a tool by its Rye id is to call the tool, to load knowledge is to read a
+// resource.
+var implications = [...]struct{ by, verb Verb }{
+	{"rye.execute.tool", "tool.invoke"},
+	{"rye.execute.directive", "prompt.get"},
+	{"rye.load.directive", "prompt.get"},
+	{"rye.load.knowledge", readResource},
+}
+
+const readResource = Verb("resource.read")
+
+// verbs returns the verbs that a grant counts for: its own, and what that implies.
+func (e Entry) verbs() []Verb {
+	all := []Verb{e.Verb}
+	for _, i := range implications {
+		if i.by == e.Verb {
+			all = append(all, i.verb)
+		}
 	}
-	return nil
+	return all
+}
+
+// Implying returns the verbs of other dialects whose grants count for a verb.
+func Implying(v Verb) []Verb {
+	var all []Verb
+	for _, i := range implications {
+		if i.verb == v {
+			all = append(all, i.by)
+		}
+	}
+	return all
 }

@@ -102,7 +102,8 @@ func (e Entry) Key(name string) (Key, bool) {
 	return e.Keys[i], true
 }
 
-// dims returns the dimensions of a keyed verb, in the order of its keys.
+// dims returns the dimensions of a keyed verb, in the order of its keys, and behind
+// them those that no key of it limits.
 func (e Entry) dims() []string {
 	var dims []string
 	for _, k := range e.Keys {
@@ -110,7 +111,19 @@ func (e Entry) dims() []string {
 			dims = append(dims, k.Dim)
 		}
 	}
+	if e.Verb == readResource {
+		dims = append(dims, serverDim, itemDim)
+	}
 	return dims
+}
+
+// limits returns the first key that limits a dimension, if one does.
+func (e Entry) limits(dim string) (Key, bool) {
+	i := slices.IndexFunc(e.Keys, func(k Key) bool { return k.Dim == dim })
+	if i < 0 {
+		return Key{}, false
+	}
+	return e.Keys[i], true
 }
 
 // providerPrefix begins the verbs of provider tools, which are as many as the

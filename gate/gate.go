@@ -219,7 +219,14 @@ func matches(entry, tool string, need *capability.Requirement) bool {
 	return tool != "" && (entry == tool || all && strings.HasPrefix(tool, resource+"."))
 }
 
-// means reports whether an entry of approve: means a verb, whatever it is used on.
+// means reports whether an entry of approve: means a verb, whatever it is used on. A
+// verb of Rye's means the one that is asked for in its place.
 func means(entry string, v capability.Verb) bool {
-	return entry == "*" || entry == string(v) || entry == v.Resource()+".*"
+	if entry == "*" || entry == string(v) || entry == v.Resource()+".*" {
+		return true
+	}
+	action, all := strings.CutSuffix(entry, "*")
+	return slices.ContainsFunc(capability.Implying(v), func(w capability.Verb) bool {
+		return entry == string(w) || all && strings.HasSuffix(action, ".") && strings.HasPrefix(string(w), action)
+	})
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"capgate/agents"
@@ -76,6 +77,7 @@ func (g *Gate) prompts(agent string, t *Tool) (agents.Lineage, *Verdict) {
 // Resources is what is known of the resources of one server.
 type Resources struct {
 	Name     string // of the server
+	Item     string // the same among capabilities, where Rye ids of its resources begin with it
 	Mapping  *mapping.Mapping
 	View     capability.View
 	Declared *Declaration
@@ -88,7 +90,7 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 		return *denied
 	}
 	line.Chain = r.Declared.link(line.Chain, r.Name)
-	needs, err := r.Mapping.Resource(uri, r.View)
+	needs, err := r.Mapping.Resource(r.Item, uri, r.View)
 	if err != nil {
 		return refused(err)
 	}
@@ -104,38 +106,43 @@ func (g *Gate) Template(agent string, r *Resources, template string) bool {
 		return true
 	}
 	line, denied := g.lineage(agent, nil)
-	needs, err := r.Mapping.Resource(filled, r.View)
+	needs, err := r.Mapping.Resource(r.Item, filled, r.View)
 	if denied != nil || err != nil {
 		return false
 	}
 	for _, need := range needs {
-		if v := need.Requirement.Verb(); !line.Chain.Holds(v) || v == "resource.read" && !meets(line.Chain, template) {
+		if v := need.Requirement.Verb(); !line.Chain.Holds(v) || v == readResource && !r.meets(line.Chain, template) {
 			return false
 		}
 	}
 	return len(needs) > 0
 }
 
-// meets reports whether some grant of resource.read and a template begin alike.
-func meets(chain capability.Chain, template string) bool {
-	begin, _, _ := strings.Cut(template, "{")
+// meets reports whether some grant to read resources and a template begin alike.
+func (r *Resources) meets(chain capability.Chain, template string) bool {
+	uri, _, _ := strings.Cut(template, "{")
+	id := r.Item + "." + strings.NewReplacer("://", ".", "/", ".").Replace(uri)
 	for g := range chain[0].Set.All() {
-		if g.Verb() != "resource.read" || g.Inert() != "" {
+		begin, key := uri, "uris"
+		if slices.Contains(capability.Implying(readResource), g.Verb()) {
+			begin, key = id, "ids"
+		} else if g.Verb() != readResource {
 			continue
 		}
-		uris, _ := g.Spec().Get("uris")
-		for _, uri := range uris.Values {
-			literal := uri
-			if i := strings.IndexAny(uri, "*?[{\\"); i >= 0 {
-				literal = uri[:i]
+		names, _ := g.Spec().Get(key)
+		for _, name := range names.Values {
+			if i := strings.IndexAny(name, "*?[{\\"); i >= 0 {
+				name = name[:i]
 			}
-			if strings.HasPrefix(literal, begin) || strings.HasPrefix(begin, literal) {
+			if g.Inert() == "" && (strings.HasPrefix(name, begin) || strings.HasPrefix(begin, name)) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+const readResource = capability.Verb("resource.read")
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
 // that is for agents that may read whatever it may become. So it is decided on a text
@@ -146,11 +153,16 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 	if !shallow.Decision.Allowed() {
 		return shallow
 	}
-	return g.Resource(agent, r, fill(template, whatever, strings.Repeat(whatever+"/", farDown)+whatever))
+	deep := g.Resource(agent, r, fill(template, whatever, strings.Repeat(whatever+"/", farDown)+whatever))
+	if need := deep.Decision.Need(); !deep.Decision.Allowed() || need.Verb() != readResource {
+		return deep
+	}
+	return g.Resource(agent, r, fill(template, unspoken, unspoken))
 }
 
 const (
 	whatever = "whatever-it-may-be-0123456789" // stands for any text
+	unspoken = whatever + "+"                  // what no Rye id could name
 	farDown  = 16                              // deeper than anybody grants level by level
 )
 

@@ -56,7 +56,7 @@ func (s *site) resource(a attack) (string, error) {
 		return "", err
 	}
 	var m *mapping.Mapping
-	needs, err := m.Resource(params.URI, s.view(a.Hint.Cwd))
+	needs, err := m.Resource("", params.URI, s.view(a.Hint.Cwd))
 	if refused := (*mapping.Refused)(nil); errors.As(err, &refused) {
 		return string(refused.Code), nil
 	}

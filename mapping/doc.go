@@ -56,7 +56,7 @@
 //	declares:  { network: { allowedHosts: [api.example.com] } }
 //
 //	needs, err := m.Prompt("summarise").Require(…)
-//	needs, err := m.Resource("file:///srv/a.md", view)
+//	needs, err := m.Resource("docs", "file:///srv/a.md", view)
 //	specs, findings, err := m.Declaration(agents.Declaration)
 //
 // # What could be called

@@ -105,7 +105,7 @@ func TestPromptPossible(t *testing.T) {
 }
 
 func resourced(m *mapping.Mapping, uri string) string {
-	needs, err := m.Resource(uri, capability.View{Cwd: "/w"})
+	needs, err := m.Resource("", uri, capability.View{Cwd: "/w"})
 	if err != nil {
 		return err.Error()
 	}
@@ -196,7 +196,7 @@ func FuzzResource(f *testing.F) {
 	}
 	m := parseKinds(f)
 	f.Fuzz(func(t *testing.T, uri string) {
-		needs, err := m.Resource(uri, capability.View{Cwd: "/w"})
+		needs, err := m.Resource("", uri, capability.View{Cwd: "/w"})
 		if refused := (*mapping.Refused)(nil); err != nil && !errors.As(err, &refused) {
 			t.Fatalf("%q: %v is no refusal", uri, err)
 		}

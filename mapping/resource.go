@@ -76,8 +76,9 @@ func readsResource(r role) bool {
 // keys, such as memory.read, the key is what follows the scheme. The mapping's first
 // entry that fits decides. An error is always a [*Refused].
 //
+// The server, by its name among capabilities, is what Rye ids of resources begin with.
 // A URI that readers take apart in different ways needs what no grant allows.
-func (m *Mapping) Resource(uri string, v capability.View) ([]Need, error) {
+func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	switch {
 	case len(uri) > maxURI:
@@ -96,6 +97,10 @@ func (m *Mapping) Resource(uri string, v capability.View) ([]Need, error) {
 		}
 	}
 	for _, k := range r.words {
+		if k.verb == readResource {
+			from := k.of("server")
+			from.values = append(from.values, given{place{name: "uri"}, server})
+		}
 		if err := r.keyedNeeds(k); err != nil {
 			return nil, err
 		}

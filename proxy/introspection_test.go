@@ -34,7 +34,8 @@ func inspecting(t *testing.T, records map[string]string, ups ...*proxy.Upstream)
 const nothingHeld = "---\nclass: agent\ncapabilities: []\n---\n"
 
 // TestIntrospection: an agent that holds nothing can ask what it holds and what it
-// may do, and nothing else. R-EGG-34, DESIGN: an exact list.
+// may do, and nothing else: the names of what is always allowed are an exact list, and
+// what only begins or ends like one of them is not (R-EGG-34, R-RYE-09).
 func TestIntrospection(t *testing.T) {
 	s := &scripted{}
 	w := inspecting(t, map[string]string{"scout": nothingHeld, "lead": reader}, files(t, s))
@@ -58,7 +59,8 @@ func TestIntrospection(t *testing.T) {
 	for _, bad := range []string{
 		`{"name":"capgate__whoami","arguments":{"agent":"agents/lead"}}`, `{"name":"capgate__explain","arguments":{}}`,
 		`{"name":"capgate__explain","arguments":{"tool":7}}`, `{"name":"capgate__explain","arguments":{"tool":"x","arguments":[]}}`,
-		`{"name":"capgate__grant"}`, `{"name":"CAPGATE__whoami"}`,
+		`{"name":"capgate__grant"}`, `{"name":"CAPGATE__whoami"}`, `{"name":"capgate__whoami/../files__read_text_file","arguments":{}}`,
+		`{"name":"capgate__whoami__files__read_text_file"}`, `{"name":"capgate__whoami "}`, `{"name":"capgate.whoami"}`, `{"name":"whoami"}`, `{"name":"capgate__"}`,
 	} {
 		if d := denialOf(t, c.request("tools/call", bad)); d.Code == "" {
 			t.Errorf("%s is answered", bad)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -188,5 +189,5 @@ func (u *Upstream) promptOf(name string) *gate.Tool {
 
 // resources returns what the gate must know of the server's resources.
 func (u *Upstream) resources() *gate.Resources {
-	return &gate.Resources{Name: u.Name, Mapping: u.Mapping, View: u.View, Declared: u.Declared}
+	return &gate.Resources{Name: u.Name, Item: cmp.Or(u.Prefix, u.Name), Mapping: u.Mapping, View: u.View, Declared: u.Declared}
 }

@@ -22,6 +22,7 @@ type grantView struct {
 	Clamped string `json:"clamped,omitempty"` // what load narrowed
 	Wide    string `json:"wide,omitempty"`    // in what way it is wider than it looks
 	Beyond  string `json:"beyond,omitempty"`  // what an agent above, or a toolset, does not allow of it
+	Unasked string `json:"unasked,omitempty"` // why nothing asks for it
 
 	risk capability.Risk
 	pos  capability.Pos
@@ -101,6 +102,7 @@ func (w *world) grantViews(ag *agents.Agent, set *capability.Set) []grantView {
 			Verb: string(g.Verb()), Risk: g.Risk().String(), Grant: g.String(), risk: g.Risk(),
 			Source: g.Spec().Pos.String(), pos: g.Spec().Pos, Origin: g.Spec().Origin,
 			Inert: g.Inert(), Clamped: g.Note(), Wide: g.Wide(), Beyond: cmp.Or(beyond[g], outside(g, line.Ceilings)),
+			Unasked: g.Unasked(),
 		})
 	}
 	return views
@@ -153,7 +155,7 @@ func (a *app) printGrants(grants []grantView) {
 			continue
 		}
 		u.printf("  %s %-*s  %s\n", u.paint(riskColor(g.risk), fmt.Sprintf("%-6s", g.Risk)), width, plain(g.Grant), u.paint(faint, u.source(g)))
-		for _, note := range []struct{ word, text string }{{"wide", g.Wide}, {"clamped", g.Clamped}, {"narrowed", g.Beyond}} {
+		for _, note := range []struct{ word, text string }{{"wide", g.Wide}, {"clamped", g.Clamped}, {"narrowed", g.Beyond}, {"unasked", g.Unasked}} {
 			if note.text != "" {
 				u.printf("         %s %s\n", u.paint(yellow, note.word+":"), plain(note.text))
 			}

@@ -1,0 +1,32 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDenialsAskNobody: a client that could ask its user something is asked nothing: what
+// is denied, or waits for approval, is answered (R-EGG-03, R-RYE-07).
+func TestDenialsAskNobody(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": strings.Replace(reader, "class: agent", "class: agent\napprove: [fs.read]", 1)}, files(t, s))
+	const able = `{"elicitation":{},"sampling":{},"roots":{}}`
+	c := w.client("scout")
+	c.initialize(able)
+	for params, code := range map[string]string{
+		`{"name":"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}}`:   "requires_approval",
+		`{"name":"files__read_text_file","arguments":{"path":"/etc/passwd"}}`:    "scope_violation",
+		`{"name":"files__write_file","arguments":{"path":"$ROOT/docs/a"}}`:       "capability_absent",
+		`{"name":"files__write_file","arguments":{"path":"$ROOT/docs/a","x":1}}`: "capability_absent",
+	} {
+		params = strings.ReplaceAll(params, "$ROOT", w.root)
+		for era, a := range map[string]said{"legacy": c.request("tools/call", params), "modern": w.client("scout").modern("tools/call", params, able)} {
+			if denialOf(t, a).Code != code || len(a.Before) > 0 || strings.Contains(a.Raw, "inputRequests") {
+				t.Errorf("%s %s: %s", era, params, a.Raw)
+			}
+		}
+	}
+	if n := len(s.calls()); n > 0 {
+		t.Errorf("%d calls reached the server", n)
+	}
+}
