@@ -80,11 +80,16 @@ func (r *Roster) Lineage(id string) (Lineage, error) {
 
 // Compile reads grants as if they stood in an agent's record.
 func (r *Roster) Compile(a *Agent, specs ...capability.Spec) (*capability.Set, []capability.Finding) {
+	return capability.Compile(specs, r.Options(a))
+}
+
+// Options says how the grants of an agent's record are read.
+func (r *Roster) Options(a *Agent) capability.Options {
 	o := capability.Options{Config: r.opts.Config, Agent: a.Root, View: r.opts.View, Unconfined: true}
 	if a.Record != nil {
 		o.Dialect = a.Record.Dialect
 	}
-	return capability.Compile(specs, o)
+	return o
 }
 
 // Root is the directory that the grants of an agent's record hang from, zero if

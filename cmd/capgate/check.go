@@ -110,7 +110,9 @@ func (w *world) askCovers(t config.Test) (capability.Effect, capability.Code, er
 	if err != nil {
 		return capability.Deny, "", err
 	}
-	set, _ := w.roster.Compile(ag, *t.Covers)
+	as := w.roster.Options(ag)
+	as.Unconfined = false // any program is more than what is held, not nothing
+	set, _ := capability.Compile([]capability.Spec{*t.Covers}, as)
 	for g := range set.All() {
 		if g.Inert() != "" {
 			return capability.Deny, "", fmt.Errorf("the grant is inert: %s", g.Inert())
