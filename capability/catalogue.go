@@ -62,7 +62,24 @@ var catalogue = [...]Entry{
 	{"rye.sign.tool", High, []Key{ryeKey}, "approve pins of tools", bareNothing, ""},
 	{"rye.sign.directive", High, []Key{ryeKey}, "approve pins of directives", bareNothing, ""},
 	{"rye.sign.knowledge", High, []Key{ryeKey}, "approve pins of knowledge", bareNothing, ""},
+
+	{"provider.advisor", High, nil, "ask the provider's other model for advice", bareAll, ""},
+	{"provider.browser_use", High, nil, "drive a browser of the provider", bareAll, ""},
+	{"provider.code_execution", High, nil, "run code in a container of the provider", bareAll, ""},
+	{"provider.computer_use", High, nil, "drive a computer of the provider", bareAll, ""},
+	{"provider.document_library", High, nil, "search documents kept at the provider", bareAll, ""},
+	{"provider.file_search", High, nil, "search files kept at the provider", bareAll, ""},
+	{"provider.files", High, nil, "read files kept at the provider", bareAll, ""},
+	{"provider.google_maps", High, nil, "ask Google Maps through the provider", bareAll, ""},
+	{"provider.image_generation", High, nil, "have the provider make images", bareAll, ""},
+	{"provider.skills", High, nil, "run skills kept at the provider", bareAll, ""},
+	{"provider.subagent", High, nil, "have another agent run at the provider", bareAll, ""},
+	{"provider.view_image", High, nil, "have the provider look at images", bareAll, ""},
+	{"provider.web_fetch", High, nil, "fetch from any host through the provider", bareAll, ""},
+	{"provider.web_search", High, nil, "search the whole web through the provider", bareAll, ""},
+	{"provider.x_search", High, nil, "search X through the provider", bareAll, ""},
 }
 
-// providerEntry is the line that every provider.<name> verb shares.
+// providerEntry is the line of every other provider.<name> verb: providers think of
+// tools faster than tables are written.
 var providerEntry = Entry{"", High, nil, "use a tool of the model's provider that cannot be scoped", bareAll, ""}

@@ -38,21 +38,6 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// TestImplying: grants of Rye's verbs count for those that the gateway asks for.
-func TestImplying(t *testing.T) {
-	for verb, want := range map[capability.Verb]string{
-		"tool.invoke": "rye.execute.tool", "prompt.get": "rye.execute.directive rye.load.directive", "resource.read": "rye.load.knowledge", "fs.read": "",
-	} {
-		var got []string
-		for _, v := range capability.Implying(verb) {
-			got = append(got, string(v))
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: got %q, want %s", verb, got, want)
-		}
-	}
-}
-
 // TestReadObject: what is read is the URI; where it is read is no part of that.
 func TestReadObject(t *testing.T) {
 	for text, want := range map[string]string{

@@ -126,11 +126,12 @@ func (e Entry) limits(dim string) (Key, bool) {
 	return e.Keys[i], true
 }
 
-// providerPrefix begins the verbs of provider tools, which are as many as the
-// providers think of.
+// providerPrefix begins the verbs of tools that run at a model's provider. Beside
+// those in the catalogue they are as many as the providers think of.
 const providerPrefix = "provider."
 
-// Lookup finds a verb in the catalogue. Provider verbs are found by their form.
+// Lookup finds a verb in the catalogue. Provider verbs that are not in it are found
+// by their form.
 func Lookup(v Verb) (Entry, bool) {
 	for i := range catalogue {
 		if catalogue[i].Verb == v {
@@ -153,8 +154,8 @@ func isProviderTool(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// Catalogue returns every verb, by risk and then by name, without the provider
-// verbs, whose number is open.
+// Catalogue returns every verb, by risk and then by name; of the provider verbs,
+// whose number is open, those that are known.
 func Catalogue() []Entry {
 	list := slices.Clone(catalogue[:])
 	slices.SortStableFunc(list, func(a, b Entry) int {

@@ -120,7 +120,12 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 	if err != nil {
 		return usage(err, "")
 	}
-	a.ui.printf("%s", data)
+	switch {
+	case !a.ui.json:
+		a.ui.printf("%s", data)
+	case !yes: // somebody is asked about it
+		fmt.Fprintf(a.ui.std.err, "%s", data)
+	}
 	file := filepath.Join(w.cfg.Agents[0], filepath.FromSlash(strings.TrimPrefix(d.ID, "agents/"))+".md")
 	if err := a.confirm(fmt.Sprintf("write %s?", a.ui.short(file)), yes); err != nil {
 		return err
@@ -132,5 +137,15 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 	if errors.Is(err, fs.ErrExist) {
 		return usage(fmt.Errorf("%s is there already", file), "")
 	}
+	if err == nil && a.ui.json {
+		return a.ui.emit(created{d.ID, file, string(data)})
+	}
 	return err
+}
+
+// created is a record that was made.
+type created struct {
+	Agent  string `json:"agent"`
+	File   string `json:"file"`
+	Record string `json:"record"` // the text of it
 }

@@ -194,6 +194,7 @@ type tokenView struct {
 const (
 	tokenValid    = "valid"
 	tokenExpired  = "expired"
+	tokenRevoked  = "revoked"
 	tokenOrphan   = "no record"
 	tokenWithheld = "broken record"
 )
@@ -356,7 +357,9 @@ func (k kept) revokeTokens(named []string, agent string) ([]tokenView, error) {
 		for _, id := range ids {
 			for have := range c.All() {
 				if have.ID == id {
-					gone = append(gone, viewOf(have, nil, now))
+					v := viewOf(have, nil, now)
+					v.State = tokenRevoked
+					gone = append(gone, v)
 					events = append(events, tokenEvent(have.Agent, fmt.Sprintf("the token %s is revoked", id)))
 				}
 			}
