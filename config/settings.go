@@ -15,7 +15,7 @@ import (
 // Settings is how the process itself runs. Nothing in it says what an agent may do.
 type Settings struct {
 	Config    string // the configuration file, "" to look for it
-	LogLevel  string // debug, info, warn or error
+	LogLevel  string // debug, info, warn or error; "" where nobody says
 	LogFormat string // text or json
 	Color     string // auto, always or never
 
@@ -28,7 +28,7 @@ type Settings struct {
 type setting struct {
 	name     string // of the flag; the variable is derived from it
 	short    string
-	fallback string
+	fallback string   // "" for none, where the command that reads it knows better
 	words    []string // what may be written, nil for anything
 	help     string
 	field    func(s *Settings) *string
@@ -41,8 +41,8 @@ func settings() []setting {
 			field: func(s *Settings) *string { return &s.Config },
 		},
 		{
-			name: "log-level", fallback: "info", words: []string{"debug", "info", "warn", "error"},
-			help: "the least that is logged", field: func(s *Settings) *string { return &s.LogLevel },
+			name: "log-level", words: []string{"debug", "info", "warn", "error"},
+			help: "the least that is logged, by default info, and warn where a client starts it", field: func(s *Settings) *string { return &s.LogLevel },
 		},
 		{
 			name: "log-format", fallback: "text", words: []string{"text", "json"},
@@ -90,8 +90,9 @@ func ReadSettings(flags *pflag.FlagSet) (Settings, error) {
 			return Settings{}, err
 		}
 		value := v.GetString(s.name)
-		if s.words != nil && !slices.Contains(s.words, value) {
-			return Settings{}, s.refuse(value, flag != nil && flag.Changed)
+		byFlag := flag != nil && flag.Changed
+		if s.words != nil && (byFlag || value != s.fallback) && !slices.Contains(s.words, value) {
+			return Settings{}, s.refuse(value, byFlag)
 		}
 		*s.field(&out) = value
 	}

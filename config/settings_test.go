@@ -38,7 +38,7 @@ func settings(t *testing.T, args []string, env map[string]string) (config.Settin
 }
 
 func TestReadSettings(t *testing.T) {
-	defaults := config.Settings{LogLevel: "info", LogFormat: "text", Color: "auto"}
+	defaults := config.Settings{LogFormat: "text", Color: "auto"}
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -63,9 +63,9 @@ func TestReadSettings(t *testing.T) {
 			"a flag that says the default",
 			[]string{"--log-level", "info"},
 			map[string]string{"CAPGATE_LOG_LEVEL": "error"},
-			func(*config.Settings) {},
+			func(s *config.Settings) { s.LogLevel = "info" },
 		},
-		{"an empty variable is none", nil, map[string]string{"CAPGATE_COLOR": ""}, func(*config.Settings) {}},
+		{"an empty variable is none", nil, map[string]string{"CAPGATE_COLOR": "", "CAPGATE_LOG_LEVEL": ""}, func(*config.Settings) {}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := defaults
@@ -82,7 +82,7 @@ func TestReadSettings(t *testing.T) {
 func TestNoFlags(t *testing.T) {
 	t.Setenv("CAPGATE_COLOR", "never")
 	got, err := config.ReadSettings(pflag.NewFlagSet("other", pflag.ContinueOnError))
-	if err != nil || got.Color != "never" || got.LogLevel == "" {
+	if err != nil || got.Color != "never" || got.LogFormat == "" {
 		t.Errorf("ReadSettings = %+v, %v", got, err)
 	}
 }
@@ -96,6 +96,7 @@ func TestWrongSettings(t *testing.T) {
 		hint string
 	}{
 		{"flag", []string{"--log-level=loudest"}, nil, `--log-level cannot be "loudest"`, "it is one of debug, info, warn, error"},
+		{"empty flag", []string{"--log-level="}, nil, `--log-level cannot be ""`, "it is one of debug, info, warn, error"},
 		{"variable", nil, map[string]string{"CAPGATE_COLOR": "nver"}, `CAPGATE_COLOR cannot be "nver"`, "did you mean never?"},
 		{"case", nil, map[string]string{"CAPGATE_LOG_FORMAT": "JSON\x1b"}, `CAPGATE_LOG_FORMAT cannot be "JSON\x1b"`, "it is one of text, json"},
 	} {

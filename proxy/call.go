@@ -226,6 +226,9 @@ func (s *Server) record(e *guardrail.Event) string {
 	if err != nil {
 		s.log.Error("an event could not be recorded", "error", err, "kind", e.Kind, "agent", e.Agent)
 	}
+	if e.Kind == guardrail.Refusal && e.Agent+e.Upstream != "" { // what nobody asks is logged with where it comes from
+		s.tell(ref, e)
+	}
 	return ref
 }
 

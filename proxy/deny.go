@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -38,16 +39,27 @@ func (c *call) deny(v gate.Verdict) reply {
 		v.Why = d.blocked
 	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
-	d.event = c.server.record(e)
-	c.server.log.LogAttrs(
-		c.ctx, slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
-		slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb),
-		slog.String("why", v.Why),
-	)
+	if d.event = c.server.record(e); d.event != "" || d.code != capability.LimitExceeded {
+		c.server.log.LogAttrs(
+			c.ctx, slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
+			slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb),
+			slog.String("why", v.Why),
+		)
+	}
 	if c.method == "tools/call" {
 		return reply{result: c.closing(d.result())}
 	}
 	return reply{failure: d.failure()}
+}
+
+// tell logs what was refused before there was anything to decide, as deny does with
+// denials: under the reference of the event. What there are too many of to record fills
+// no log either.
+func (s *Server) tell(ref string, e *guardrail.Event) {
+	s.log.LogAttrs(
+		s.ctx, slog.LevelInfo, "refused", slog.String("event", ref), slog.String("agent", e.Agent), slog.String("upstream", e.Upstream),
+		slog.String("method", e.Method), slog.String("tool", e.Tool), slog.String("code", e.Code), slog.String("why", cmp.Or(e.Error, e.Text)),
+	)
 }
 
 // denial words a verdict for the agent. Nothing of it tells about other agents,

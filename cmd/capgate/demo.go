@@ -80,7 +80,7 @@ func (a *app) runDemo(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := openGateway(ctx, w, w.hush())
+	g, err := openGateway(ctx, w, a.logger(w, quiet))
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"capgate/agents"
@@ -305,11 +304,11 @@ func acceptable(view capability.View) func(*config.Config) error {
 	}
 }
 
-// logger is the log that people and machines read on standard error.
-func (a *app) logger(w *world) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.settings.LogLevel)); err != nil {
-		level = slog.LevelInfo
+// logger is the log that people and machines read on standard error, from a level on
+// where no setting says which.
+func (a *app) logger(w *world, level slog.Level) *slog.Logger {
+	if said := a.settings.LogLevel; said != "" {
+		_ = level.UnmarshalText([]byte(said)) // it is one of the words of the setting
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: w.unsecret}
 	if a.settings.LogFormat == "json" {
@@ -318,11 +317,9 @@ func (a *app) logger(w *world) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.ui.std.err, opts))
 }
 
-// hush is what a program that a client has started says on standard error: only
-// what somebody must know.
-func (w *world) hush() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: w.unsecret}))
-}
+// quiet is the level of a program that a client has started, which shows what it says
+// to nobody or to everybody: only what somebody must know.
+const quiet = slog.LevelWarn
 
 // unsecret takes the values of secrets out of what is logged: an error of net/http
 // quotes what a server has sent, and that may be the key that it was shown.

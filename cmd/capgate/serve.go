@@ -53,7 +53,7 @@ func (a *app) serve() *cobra.Command {
 // runServer serves until the context ends.
 func (a *app) runServer(ctx context.Context, w *world) error {
 	tune()
-	log := a.logger(w)
+	log := a.logger(w, slog.LevelInfo)
 	if err := wider(w, log); err != nil {
 		return broken(err, "")
 	}

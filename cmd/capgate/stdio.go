@@ -41,10 +41,10 @@ func (a *app) stdio() *cobra.Command {
 // runStdio serves one agent until its input ends.
 func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	if err := wider(w, w.hush()); err != nil {
+	if err := wider(w, a.logger(w, quiet)); err != nil {
 		return broken(err, "")
 	}
-	g, err := openGateway(ctx, w, w.hush())
+	g, err := openGateway(ctx, w, a.logger(w, quiet))
 	if err != nil {
 		return broken(err, "")
 	}

@@ -58,7 +58,7 @@ func (a *app) toolsList() *cobra.Command {
 
 // look runs the gateway for as long as it takes to see what is behind it.
 func (a *app) look(ctx context.Context, w *world, agent string) (shown []proxy.Shown, missing []string, err error) {
-	g, err := newGateway(ctx, w, w.hush(), unrecorded{})
+	g, err := newGateway(ctx, w, a.logger(w, quiet), unrecorded{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
-	if err := wider(w, w.hush()); err != nil {
+	if err := wider(w, a.logger(w, quiet)); err != nil {
 		return broken(err, "")
 	}
 	if o.listen == "" {
@@ -95,7 +96,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 // wrapStdio serves over standard input and output, and keeps in step with the records.
 func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 	tune()
-	g, err := openGateway(ctx, w, w.hush())
+	g, err := openGateway(ctx, w, a.logger(w, quiet))
 	if err != nil {
 		return broken(err, "")
 	}
@@ -119,7 +120,7 @@ func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 // token, so that one is made, which is good until the process ends.
 func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
-	log := a.logger(w)
+	log := a.logger(w, slog.LevelInfo)
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
