@@ -37,12 +37,14 @@ type journal interface {
 	io.Closer
 }
 
-// openGateway opens the state, the log of events and the front.
+// openGateway opens the state, the log of events and the front. Whoever starts it should
+// know what it does not confine.
 func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, error) {
 	events, err := w.recorder()
 	if err != nil {
 		return nil, fmt.Errorf("the log of events: %w", err)
 	}
+	w.unconfined(log)
 	return newGateway(ctx, w, log, events)
 }
 

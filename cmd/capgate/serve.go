@@ -117,6 +117,16 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 	return nil
 }
 
+// unconfined logs which programs nothing confines. Their arguments may hold what is
+// not for everybody.
+func (w *world) unconfined(log *slog.Logger) {
+	for _, up := range w.cfg.Upstreams {
+		if up.Command != nil {
+			log.Warn("the program of an upstream runs unconfined", "upstream", up.Name, "program", up.Command[0])
+		}
+	}
+}
+
 // greet says where the gateway is, and what whoever runs it should know.
 func (a *app) greet(g *gateway, l net.Listener) {
 	u, w := a.ui, g.world
@@ -124,11 +134,6 @@ func (a *app) greet(g *gateway, l net.Listener) {
 	u.note("listening at %s", at)
 	if origin, ok := strings.CutSuffix(at, "/mcp"); ok && w.cfg.Listen.Socket == "" {
 		u.introduce(origin, w.policy.Providers)
-	}
-	for _, up := range w.cfg.Upstreams {
-		if up.Command != nil {
-			u.note("upstream %s runs unconfined: %s", up.Name, strings.Join(up.Command, " "))
-		}
 	}
 	if creds, _, err := credentials(g.store); err == nil {
 		for range creds.All() {

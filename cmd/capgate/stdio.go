@@ -30,7 +30,7 @@ func (a *app) stdio() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.runStdio(ctx, w, ag.ID)
+			return a.runStdio(ctx, w, ag.ID, func(g *gateway) (source, error) { return g.watched(w, a.at) })
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that it is for")
@@ -38,8 +38,9 @@ func (a *app) stdio() *cobra.Command {
 	return cmd
 }
 
-// runStdio serves one agent until its input ends.
-func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
+// runStdio serves one agent over standard input and output until its input ends, and
+// keeps in step with what it was made of.
+func (a *app) runStdio(ctx context.Context, w *world, agent string, watched func(*gateway) (source, error)) error {
 	tune()
 	if err := wider(w, a.logger(w, quiet)); err != nil {
 		return broken(err, "")
@@ -48,7 +49,7 @@ func (a *app) runStdio(ctx context.Context, w *world, agent string) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	from, err := g.watched(w, a.at)
+	from, err := watched(g)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
 	}

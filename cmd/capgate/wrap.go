@@ -84,36 +84,10 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
-	if err := wider(w, a.logger(w, quiet)); err != nil {
-		return broken(err, "")
-	}
 	if o.listen == "" {
-		return a.wrapStdio(ctx, w, ag.ID)
+		return a.runStdio(ctx, w, ag.ID, func(*gateway) (source, error) { return source{fixed: w.cfg, view: w.view}, nil })
 	}
 	return a.wrapHTTP(ctx, w, ag.ID, found)
-}
-
-// wrapStdio serves over standard input and output, and keeps in step with the records.
-func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
-	tune()
-	g, err := openGateway(ctx, w, a.logger(w, quiet))
-	if err != nil {
-		return broken(err, "")
-	}
-	ctx, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		defer stop() // as for serve
-		done <- g.watch(ctx, source{fixed: w.cfg, view: w.view})
-	}()
-	served := make(chan error, 1)
-	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done(): // what is read meanwhile is not answered
-	}
-	stop()
-	return errors.Join(err, <-done, g.close())
 }
 
 // wrapHTTP serves over HTTP. Without a configuration nobody could have issued a
@@ -121,6 +95,9 @@ func (a *app) wrapStdio(ctx context.Context, w *world, agent string) error {
 func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
 	log := a.logger(w, slog.LevelInfo)
+	if err := wider(w, log); err != nil {
+		return broken(err, "")
+	}
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
