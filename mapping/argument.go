@@ -108,31 +108,17 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// each visits the roles at a place and inside it.
-func (n *node) each(visit func(*role)) {
+// each visits the roles at a place and inside it, with the path to each.
+func (n *node) each(at string, visit func(at string, r *role)) {
 	for i := range n.roles {
-		visit(&n.roles[i])
+		visit(at, &n.roles[i])
 	}
 	for _, m := range n.members {
-		m.each(visit)
+		m.each(inside(at, escapeName(m.name)), visit)
 	}
 	if n.elements != nil {
-		n.elements.each(visit)
+		n.elements.each(at+"[*]", visit)
 	}
-}
-
-// list appends the paths that have a role.
-func (n *node) list(at string, paths []string) []string {
-	if len(n.roles) > 0 {
-		paths = append(paths, at)
-	}
-	for _, m := range n.members {
-		paths = m.list(inside(at, escapeName(m.name)), paths)
-	}
-	if n.elements != nil {
-		paths = n.elements.list(at+"[*]", paths)
-	}
-	return paths
 }
 
 func escapeName(name string) string {

@@ -88,7 +88,9 @@ func (t *Tool) Arguments() []string {
 	if t == nil {
 		return nil
 	}
-	return t.args.list("", nil)
+	var paths []string
+	t.args.each("", func(at string, _ *role) { paths = append(paths, at) })
+	return slices.Compact(paths) // a place may have several roles
 }
 
 // Labels returns what the tool is to the toxic-flow check.
@@ -155,7 +157,7 @@ func (t *Tool) settle() {
 		t.surface = append(t.surface, getPrompt)
 		add([]capability.Verb{getPrompt})
 	}
-	t.args.each(func(r *role) {
+	t.args.each("", func(_ string, r *role) {
 		verbs := r.reads.verbs()
 		t.surface = append(t.surface, verbs...)
 		switch {

@@ -257,7 +257,7 @@ func takesMore(r role) bool {
 func (b *builder) programs() error {
 	var started []capability.Verb
 	named := slices.ContainsFunc(b.parts, func(p placedPart) bool { return p.what == partName })
-	b.tool.args.each(func(r *role) {
+	b.tool.args.each("", func(_ string, r *role) {
 		if r.reads.derives() {
 			started = append(started, r.reads.verbs()...)
 		}

@@ -68,3 +68,52 @@ func benchFront(b *testing.B) (*proxy.Server, string) {
 	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("echo", "path", "url", "text") + `]`}, quiet: true}
 	return bring(b, log, crowd(), &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open})
 }
+
+// BenchmarkList is a list of 12,000 tools of an agent with fifty grants: made again
+// when the policy has changed, and shown again when nothing has.
+func BenchmarkList(b *testing.B) {
+	const servers, tools = 3, 4000
+	var defs, roles []string
+	for i := range tools {
+		name := fmt.Sprint("tool", i)
+		defs = append(defs, tool(name, "path", "url", "text"))
+		roles = append(roles, "  "+name+": { path: fs.read, url: net.get, text: free }")
+	}
+	m, _, err := mapping.Parse("bench.yml", []byte("server: bench\ntools:\n"+strings.Join(roles, "\n")+"\n"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var ups []*proxy.Upstream
+	for i := range servers {
+		s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + strings.Join(defs, ",") + `]`}, quiet: true}
+		name := fmt.Sprint("up", i)
+		ups = append(ups, &proxy.Upstream{Name: name, Prefix: name, Mapping: m, Open: s.open})
+	}
+	p := &proxy.Policy{Upstreams: ups}
+	front, token := bringWith(b, proxy.Options{Events: new(recorder), Limits: proxy.Limits{Calls: 1 << 30}}, crowd(), p)
+	list := func() {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+		r.Header = http.Header{
+			"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/json"},
+			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"},
+		}
+		w := httptest.NewRecorder()
+		front.ServeHTTP(w, r)
+		if w.Code != 200 || w.Body.Len() < 1<<20 {
+			b.Fatal(w.Body.String())
+		}
+	}
+	b.Run("again", func(b *testing.B) {
+		for list(); b.Loop(); {
+			list()
+		}
+	})
+	b.Run("anew", func(b *testing.B) {
+		for list(); b.Loop(); {
+			one := *p
+			front.Adopt(&one)
+			list()
+		}
+	})
+}

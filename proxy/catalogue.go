@@ -366,8 +366,11 @@ func (a *assembly) finish() {
 			w[toolList].add([]byte(own[0].definition))
 			own = own[1:]
 		}
-		if t.blocked == "" && visible.tool(t) {
-			w[toolList].add(renamed(t.raw, t.exposed))
+		if t.blocked != "" {
+			continue
+		}
+		if seen := visible.tool(t); seen.shown {
+			w[toolList].add(advertised(t.raw, t.exposed, seen.scope))
 		}
 	}
 	for _, t := range own {
@@ -376,7 +379,7 @@ func (a *assembly) finish() {
 	a.tenant.remember(visible)
 	for _, p := range a.prompted {
 		if a.prompts[p.exposed] != nil && p.held.code == "" && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
-			w[promptList].add(renamed(p.raw, p.exposed))
+			w[promptList].add(advertised(p.raw, p.exposed, ""))
 		}
 	}
 	a.finishResources(&w)

@@ -93,6 +93,9 @@ func (r *reading) text(v wire.Value) {
 	if c, ok := hiddenIn(text); ok && r.why == "" {
 		r.why = fmt.Sprintf("the definition holds a character that is not seen, %U", c)
 	}
+	if isImpostor(text) && r.why == "" {
+		r.why = "the definition speaks of " + ownName + ", whose words it does not have"
+	}
 	r.lint.read(text)
 }
 

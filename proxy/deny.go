@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func (c *call) denial(v gate.Verdict) denial {
 	need := v.Decision.Need()
 	if d.verb = string(v.Verb); need != nil {
 		d.verb = string(need.Verb())
-		d.need, d.held = need.String(), quote(v.Decision.Held())
+		d.need, d.held = need.String(), quote(v.Decision.Held(), math.MaxInt)
 	}
 	switch {
 	case d.code == "":
@@ -110,11 +111,15 @@ const useSecret = capability.Verb("secret.use")
 const maxHeld = 8
 
 // quote returns what the agent holds for the verb, cut to what a reader can use.
-func quote(held []string) []string {
-	if len(held) <= maxHeld {
+func quote(held []string, bytes int) []string {
+	n := 0
+	for ; n < min(len(held), maxHeld) && len(held[n]) <= bytes; n++ {
+		bytes -= len(held[n])
+	}
+	if n == len(held) {
 		return held
 	}
-	return append(slices.Clone(held[:maxHeld]), fmt.Sprintf("and %d more", len(held)-maxHeld))
+	return append(slices.Clone(held[:n]), fmt.Sprintf("and %d more", len(held)-n))
 }
 
 // reason says why a requirement is denied, with what is held.
@@ -199,7 +204,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 	}
 	for _, spec := range e.Grants {
 		word := spec.String()
-		if _, hidden := hiddenIn([]byte(word)); hidden || strings.ContainsAny(word, "\n\r\t") {
+		if !isLine(word) {
 			return "", false
 		}
 		word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

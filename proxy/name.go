@@ -1,10 +1,6 @@
 package proxy
 
-import (
-	"strings"
-
-	"capgate/wire"
-)
+import "strings"
 
 const (
 	separator = "__"
@@ -42,20 +38,3 @@ func validName(name string) string {
 
 // foldName is what two names have in common that some client confuses.
 func foldName(name string) string { return strings.ToLower(name) }
-
-// renamed is a definition under another name. Nothing else of it changes.
-func renamed(raw []byte, name string) []byte {
-	var doc wire.Doc
-	if doc.Parse(raw, wire.Limits{Bytes: len(raw) + 1}) != nil {
-		return raw
-	}
-	v, _ := doc.Root().Get("name")
-	if v.Kind() != wire.String || v.Equal(name) {
-		return raw
-	}
-	start, end := v.Span()
-	dst := make([]byte, 0, len(raw)+len(name))
-	dst = append(dst, raw[:start]...)
-	dst = wire.AppendString(dst, name)
-	return append(dst, raw[end:]...)
-}

@@ -1,6 +1,9 @@
 package proxy
 
-import "capgate/skills"
+import (
+	"capgate/gate"
+	"capgate/skills"
+)
 
 // outlook is what the gate says of tools before they are called: which of them
 // some call of an agent could be allowed. Under one policy that depends on nothing
@@ -9,12 +12,15 @@ import "capgate/skills"
 type outlook struct {
 	policy        *Policy
 	agent         string
+	survey        *gate.Survey
+	clean         func([]byte) bool
 	before, after map[sight]view // by earlier catalogues, and by the one that is made
 }
 
 // view is how a tool or a skill is seen.
 type view struct {
 	shown bool
+	scope string // what is said behind the description of a tool
 	why   string // for the operator: what hides a skill
 }
 
@@ -32,7 +38,7 @@ type sight struct {
 func (t *tenant) outlook(p *Policy) *outlook {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := &outlook{policy: p, agent: t.agent, after: map[sight]view{}}
+	o := &outlook{policy: p, agent: t.agent, survey: p.Gate.Survey(t.agent, held), clean: t.server.isClean, after: map[sight]view{}}
 	if t.foreseen != nil && t.foreseen.policy == p {
 		o.before = t.foreseen.after
 	}
@@ -44,12 +50,20 @@ func (t *tenant) remember(o *outlook) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.foreseen = o
-	o.before = nil
+	o.before, o.survey = nil, nil
 }
 
-// tool reports whether some call of a tool could be allowed.
-func (o *outlook) tool(t *tool) bool {
-	return o.sees(sight{up: t.up, name: t.name}, func() view { return view{shown: o.policy.Gate.Visible(o.agent, t.gate)} }).shown
+// tool reports whether some call of a tool could be allowed, and within what scope.
+func (o *outlook) tool(t *tool) view {
+	return o.sees(sight{up: t.up, name: t.name}, func() (v view) {
+		if v.shown = o.policy.Gate.Visible(o.agent, t.gate); v.shown {
+			v.scope = narrowing(o.survey.Scopes(t.gate))
+		}
+		if !o.clean([]byte(v.scope)) { // a record has the text of a secret in it
+			v.scope = ""
+		}
+		return v
+	})
 }
 
 // skill reports whether a skill is satisfied, and by what not.
