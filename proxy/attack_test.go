@@ -19,6 +19,7 @@ func drivers() map[string]func(*site, *attack, bool) string {
 	return map[string]func(*site, *attack, bool) string{
 		"call": (*site).call, "envelope": (*site).envelope, "register": (*site).register,
 		"resource_read": (*site).resource, "prompt_get": (*site).prompt, "describe": (*site).describe,
+		"scarab": (*site).scarab,
 	}
 }
 

@@ -33,6 +33,9 @@ type attack struct {
 		Additional   bool `json:"additional_properties"`
 		Strict       bool `json:"strict_unbound"`
 		Unregistered bool
+		Dialect      string
+		Approval     []string
+		InArgument   bool `json:"in_argument"`
 
 		ConfigSandbox string `json:"config_sandbox"`
 		AgentSandbox  string `json:"agent_sandbox"`
@@ -111,7 +114,7 @@ func TestAttackCorpus(t *testing.T) {
 		})
 	}
 	t.Logf("decided in both eras: %v", decided)
-	for _, family := range []string{"path", "json", "host", "cmd", "envelope", "name", "resource", "prompt", "description"} {
+	for _, family := range []string{"path", "json", "host", "cmd", "envelope", "name", "resource", "prompt", "description", "scarab"} {
 		if decided[family] == 0 {
 			t.Errorf("no case of %s was decided", family)
 		}
@@ -201,6 +204,9 @@ func (s *site) serve(a *attack, o proxy.Options, ups ...*proxy.Upstream) *world 
 	s.t.Helper()
 	w := startWith(s.t, o, map[string]string{"other": "---\nclass: agent\ncapabilities: []\n---\n"}, ups...)
 	record := "---\nclass: agent\ncapabilities: " + string(a.Grant) + "\n"
+	if a.Hint.Approval != nil { // a tool without a server in its name is marked by its verb
+		record += "approve: [tool.invoke]\n"
+	}
 	if a.Hint.AgentSandbox != "" {
 		record += "sandbox: " + a.Hint.AgentSandbox + "\n"
 	}

@@ -33,7 +33,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only HTTP/1 is spoken here", http.StatusHTTPVersionNotSupported)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the request before, on the same connection
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Time{}) // of the request before, on the same connection
+	if r.ContentLength != 0 {            // net/http waits for the rest of a body before it answers, also one that nobody reads
+		_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // where it cannot be set, takeIn says so
+	}
 	switch r.URL.Path {
 	case "/mcp", "/mcp/":
 	case "/healthz":
