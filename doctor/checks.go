@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"capgate/capability"
@@ -55,6 +56,8 @@ func Checks() []Check {
 		{"provider_scope_wider", capability.Warning, "hosts that a model's provider takes for more than was granted", "write subdomains: strict for the provider, or grant \"*.name\" where that is meant", grants(widerAtProvider)},
 		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
 		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
+		{"unmediated", capability.Error, "upstreams that are called although they declare nothing", "write declares: with what the upstream may touch", upstreams(unmediated)},
+		{"toxic_flow", capability.Warning, "agents that could carry private data out at a stranger's word", "give the tools of one label to another agent, or require approval: approve: [TOOL]", toxicFlow},
 		{"unpinned", capability.Warning, "upstreams whose tools may change unseen", "write pins: tofu, or pins: require", upstreams(unpinned)},
 		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
@@ -180,6 +183,37 @@ func unconfined(u Upstream) string {
 		return ""
 	}
 	return "runs unconfined: it may do whatever the user of the gateway may"
+}
+
+func unmediated(u Upstream) string {
+	if !u.Unmediated {
+		return ""
+	}
+	return "is unmediated: its tools are called by agents whose policy demands a declaration, and there is none"
+}
+
+// toxicFlow finds agents that read what is private and what strangers write, and can
+// send: whoever writes what they read can have the one sent to him.
+func toxicFlow(s Subject) []capability.Finding {
+	var found []capability.Finding
+	for _, a := range s.Agents {
+		in, from, out := a.labelled("private_in"), a.labelled("untrusted_in"), a.labelled("public_out")
+		if in != "" && from != "" && out != "" {
+			found = append(found, capability.Finding{Pos: a.Pos, Text: fmt.Sprintf(
+				"%s may read private data (%s), read what strangers write (%s) and send to the outside (%s)", a.ID, in, from, out)})
+		}
+	}
+	return found
+}
+
+// labelled names the first of the agent's tools that has a label.
+func (a Agent) labelled(label string) string {
+	for _, t := range a.Labelled {
+		if slices.Contains(t.Labels, label) {
+			return t.Tool
+		}
+	}
+	return ""
 }
 
 func unpinned(u Upstream) string {

@@ -30,6 +30,8 @@ type Upstream struct {
 	Mapped   bool     // a mapping says what its arguments mean
 	Unpinned bool     // its tools may change unseen
 	Tools    []string // single tools that may
+
+	Unmediated bool // it is called although it declares nothing
 }
 
 // Provider is a model's vendor that agents reach through the gateway.
@@ -46,6 +48,15 @@ type Agent struct {
 	ID  string
 	Pos capability.Pos // its record
 	Set *capability.Set
+
+	Labelled []Labelled // the tools that it could call of those whose mapping has labels
+}
+
+// Labelled is a tool with what a mapping says that data does in it: private_in,
+// untrusted_in, public_out.
+type Labelled struct {
+	Tool   string
+	Labels []string
 }
 
 // Check is one thing that doctor looks for.

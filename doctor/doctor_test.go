@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,6 +93,7 @@ func TestUpstreams(t *testing.T) {
 		{func(*doctor.Upstream) {}, ""},
 		{func(u *doctor.Upstream) { u.Program = true }, "warning unconfined the upstream files runs unconfined"},
 		{func(u *doctor.Upstream) { u.Mapped = false }, "note unmapped the upstream files has no mapping"},
+		{func(u *doctor.Upstream) { u.Unmediated = true }, "error unmediated the upstream files is unmediated: its tools"},
 		{func(u *doctor.Upstream) { u.Unpinned = true }, "warning unpinned the upstream files has pins: off: its tools"},
 		{func(u *doctor.Upstream) { u.Tools = []string{"read", "list"} }, "warning unpinned the upstream files has pins: off for read, list,"},
 	} {
@@ -108,6 +110,37 @@ func TestUpstreams(t *testing.T) {
 		}
 		if (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestToxicFlow: an agent whose tools carry all three labels together gets one finding,
+// with a tool for each; who lacks one of them gets none.
+func TestToxicFlow(t *testing.T) {
+	read, web := doctor.Labelled{Tool: "files.read", Labels: []string{"private_in"}}, doctor.Labelled{Tool: "web.fetch", Labels: []string{"untrusted_in"}}
+	mail := doctor.Labelled{Tool: "mail.send", Labels: []string{"public_out"}}
+	all := doctor.Labelled{Tool: "mail.any", Labels: []string{"public_out", "private_in", "untrusted_in"}}
+	for want, tools := range map[string][]doctor.Labelled{
+		"(files.read) (web.fetch) (mail.send)": {read, web, mail, all},
+		"(mail.any) (mail.any) (mail.any)":     {all, mail},
+		"(files.read) (mail.any) (mail.any)":   {read, all},
+	} {
+		s := subject(t)
+		s.Agents = append(s.Agents, doctor.Agent{ID: "agents/other", Pos: capability.Pos{File: "other.md"}, Labelled: tools})
+		found := doctor.Examine(s)
+		if len(found) != 1 || found[0].Code != "toxic_flow" || found[0].Severity != capability.Warning || found[0].Pos.File != "other.md" || found[0].Hint == "" {
+			t.Errorf("%s: %v", want, found)
+			continue
+		}
+		if names := strings.Join(regexp.MustCompile(`\([^)]*\)`).FindAllString(found[0].Text, -1), " "); names != want {
+			t.Errorf("got %s, want %s", names, want)
+		}
+	}
+	for _, fine := range [][]doctor.Labelled{nil, {read, web}, {web, mail}, {read, mail}} {
+		s := subject(t)
+		s.Agents[0].Labelled = fine
+		if found := doctor.Examine(s); len(found) > 0 {
+			t.Errorf("%v: %v", fine, found)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (w *world) subject() doctor.Subject {
 	s.Skills, _ = roots(w.cfg.Skills.Folders, w.view) // found when the fence was made
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
-			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set})
+			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set, Labelled: w.labelled(ag.ID)})
 		}
 	}
 	for i := range w.cfg.Upstreams {
@@ -71,13 +71,27 @@ func (w *world) subject() doctor.Subject {
 }
 
 func serverOf(u *config.Upstream) doctor.Upstream {
-	s := doctor.Upstream{Name: u.Name, Pos: u.Pos, Program: u.Command != nil, Mapped: u.Mapping != "", Unpinned: u.Pins == "off"}
+	s := doctor.Upstream{Name: u.Name, Pos: u.Pos, Program: u.Command != nil, Mapped: u.Mapping != "", Unpinned: u.Pins == "off", Unmediated: u.Unmediated}
 	for _, name := range slices.Sorted(maps.Keys(u.Tools)) {
 		if u.Tools[name].Pins == "off" && !s.Unpinned {
 			s.Tools = append(s.Tools, name)
 		}
 	}
 	return s
+}
+
+// labelled returns the tools with labels that an agent could call.
+func (w *world) labelled(agent string) []doctor.Labelled {
+	var all []doctor.Labelled
+	for _, u := range w.policy.Upstreams {
+		for _, name := range u.Mapping.Names() {
+			t := u.Tool(name)
+			if labels := t.Mapping.Labels(); len(labels) > 0 && w.gate.Visible(agent, t) {
+				all = append(all, doctor.Labelled{Tool: t.Name, Labels: labels})
+			}
+		}
+	}
+	return all
 }
 
 func (a *app) printFindings(findings []capability.Finding) error {
