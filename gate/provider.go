@@ -29,10 +29,16 @@ func (g *Gate) Provider(agent string) (Reach, *Verdict) {
 // within another. What waits for somebody's approval is not among them: a provider
 // does not wait.
 func (r Reach) Hosts(v capability.Verb) []capability.Host {
-	if slices.ContainsFunc(r.line.Approve, func(entry string) bool { return means(entry, v) }) {
+	if r.Waits(v) {
 		return nil
 	}
 	return r.line.Chain.Hosts(v)
+}
+
+// Waits reports whether every use of a verb waits for somebody's approval, held or not:
+// a tool of a provider may go by such a verb and rest on another one.
+func (r Reach) Waits(v capability.Verb) bool {
+	return slices.ContainsFunc(r.line.Approve, func(entry string) bool { return means(entry, v) })
 }
 
 // Require decides one requirement of a provider tool. As nobody can be asked in

@@ -73,6 +73,12 @@ func TestProvider(t *testing.T) {
 			t.Errorf("%s: %v, want %s", agent, denied, want)
 		}
 	}
+	for agent, want := range map[string]bool{"waiting": true, "meek": true, "lead": false, "asking": false} {
+		reach, _ := g.Provider("agents/" + agent)
+		if got := reach.Waits("provider.web_search"); got != want {
+			t.Errorf("a search of %s waits: %t", agent, got)
+		}
+	}
 	if d := (gate.Reach{}).Require(code); d.Allowed() || (gate.Reach{}).Hosts("net.get") != nil {
 		t.Error("the zero Reach reaches something")
 	}

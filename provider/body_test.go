@@ -330,7 +330,7 @@ func TestConnectors(t *testing.T) {
 			did:  "narrowed mcp hub [hub.search]",
 		},
 		"nothing is covered": {
-			where: responses, change: listed, body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp scope_violation",
+			where: responses, change: listed, body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp capability_absent",
 		},
 		"arguments are limited, and not seen": {
 			where: responses, grants: []string{"tool.invoke{tools=[hub.read],args={owner=[acme]}}"}, change: listed,

@@ -207,12 +207,12 @@ func (r *request) plugin(v wire.Value) bool {
 	switch id {
 	case "web":
 		code, why = r.scoped(v, scope{
-			allowed: "include_domains", blocked: "exclude_domains", engines: "exa firecrawl parallel perplexity", wide: "x_search",
+			verb: webSearch, allowed: "include_domains", blocked: "exclude_domains", engines: "exa firecrawl parallel perplexity", wide: "x_search",
 			members: "id enabled engine include_domains exclude_domains max_results max_uses search_prompt user_location x_search",
 		}, id)
 	case "web-fetch":
 		code, why = r.scoped(v, scope{
-			allowed: "allowed_domains", blocked: "blocked_domains",
+			verb: webFetch, allowed: "allowed_domains", blocked: "blocked_domains",
 			members: "id allowed_domains blocked_domains max_content_tokens max_uses",
 		}, id)
 	case "file-parser", "response-healing", "context-compression", "moderation":
@@ -241,7 +241,14 @@ func perplexityMember(name string) rule {
 // none is left the request cannot go up.
 func (r *request) sonar(root wire.Value) {
 	researches := strings.Contains(strings.ToLower(textOf(root, "model")), "deep-research") // which is to search
-	if off, _ := root.Get("disable_search"); r.web.all || string(off.Raw()) == "true" && !researches {
+	switch off, _ := root.Get("disable_search"); {
+	case string(off.Raw()) == "true" && !researches:
+		return
+	case r.policy.waits(webSearch):
+		r.deny(http.StatusForbidden, capability.RequiresApproval, unapproved+webSearch)
+		return
+	case r.web.all:
+		r.rests(get, "*")
 		return
 	}
 	const most = 20
@@ -268,6 +275,7 @@ func (r *request) sonar(root wire.Value) {
 		r.deny(http.StatusForbidden, code, "this provider always searches the web: hold net.get for what it may read, or send disable_search"+because(got.notes))
 		return
 	}
+	r.rests(get, got.names...)
 	r.restrict(root, root, scope{wide: "return_images search_mode media_response"}, "search")
 	if !same(filter, got.names) && r.set(root, "search_domain_filter", appendList(nil, got.names)) {
 		r.note(Change{Tool: "search", Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 
 	"capgate/capability"
@@ -20,15 +21,30 @@ func (r *request) connectorAt(url string) (Connector, bool) {
 }
 
 // granted returns the tools of a connector that the agent may invoke, of those that
-// it asks for.
-func (r *request) granted(c Connector, wanted func(tool string) bool) []string {
-	var tools []string
+// it asks for, and why it may not invoke any of the others, "" for none that it may not.
+func (r *request) granted(c Connector, wanted func(tool string) bool) (tools []string, code capability.Code) {
 	for _, t := range c.Tools {
-		if wanted(t) && r.policy.invokes(c, t) {
+		if !wanted(t) {
+			continue
+		}
+		d := r.policy.invokes(c, t)
+		if d.Allowed() {
 			tools = append(tools, t)
 		}
+		code = cmp.Or(code, d.Code)
 	}
-	return tools
+	return tools, code
+}
+
+// withheld says why none of a connector's tools is offered.
+func (c Connector) withheld(code capability.Code) string {
+	switch code {
+	case capability.RequiresApproval:
+		return "nobody can approve a tool of " + clip(c.Name) + " in the middle of a request"
+	case capability.NotAvailable:
+		return "nothing declares what a tool of " + clip(c.Name) + " touches"
+	}
+	return "no tool of " + clip(c.Name) + " is covered by tool.invoke"
 }
 
 // named returns what tool.invoke calls tools of the connector.
@@ -65,10 +81,11 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 	}
 	allowed, _ := v.Get("allowed_tools")
 	wanted, ok := listed(allowed)
-	tools := r.granted(c, wanted)
+	tools, code := r.granted(c, wanted)
 	if !ok || len(tools) == 0 {
-		return capability.ScopeViolation, "no tool of " + clip(c.Name) + " is covered by tool.invoke"
+		return cmp.Or(code, capability.ScopeViolation), c.withheld(code)
 	}
+	r.rests(invoke, c.named(tools)...)
 	r.connected = append(r.connected, Connector{Name: label, URL: c.URL, Tools: tools})
 	changed := !same(allowed, tools) && r.set(v, "allowed_tools", appendList(nil, tools))
 	if r.kit == openKit && r.set(v, "require_approval", []byte(`"always"`)) {
@@ -139,11 +156,18 @@ func (r *request) server(v wire.Value) bool {
 	configuration, _ := v.Get("tool_configuration")
 	allowed, _ := configuration.Get("allowed_tools")
 	wanted, readable := listed(allowed)
-	tools := r.granted(c, wanted)
+	tools, code := r.granted(c, wanted)
 	if !ok || !readable || !r.unconnected(name) || len(tools) == 0 || only(v, "type name url authorization_token tool_configuration") != "" || only(configuration, "enabled allowed_tools") != "" {
-		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Omitted, Code: capability.ScopeViolation, Why: foreign})
+		why := foreign
+		if len(tools) == 0 && code != "" {
+			why = c.withheld(code)
+		} else {
+			code = capability.ScopeViolation
+		}
+		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Omitted, Code: code, Why: why})
 		return false
 	}
+	r.rests(invoke, c.named(tools)...)
 	r.connected = append(r.connected, Connector{Name: name, URL: c.URL, Tools: tools})
 	changed := !same(allowed, tools) || configuration.Len() != 1
 	if changed {

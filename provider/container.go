@@ -94,6 +94,9 @@ func (r *request) network(where wire.Value) (capability.Code, string) {
 }
 
 func (r *request) reached(names []string, wide bool) (capability.Code, string) {
+	for _, v := range everyWay() {
+		r.rests(v, names...)
+	}
 	if wide {
 		r.note(Change{Tool: "container", Did: Wider, Why: "the provider may include everything beneath these names; subdomains: strict leaves them out", Hosts: names})
 	}
@@ -105,7 +108,7 @@ func (r *request) reached(names []string, wide bool) (capability.Code, string) {
 // no way to say that a container may reach everything.
 func (r *request) open(wants asked) (names []string, wide bool) {
 	named, all := list{most: maxNetwork, apart: true}, []domains(nil)
-	for _, v := range []capability.Verb{get, "net.post", "net.put", "net.delete"} {
+	for _, v := range everyWay() {
 		d := domainsOf(r.policy.hosts(v), r.policy.Strict)
 		if d.all && wants.limited {
 			d = anywhere(wants.allowed)
@@ -121,6 +124,9 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 	})
 	return names, wide && len(names) > 0
 }
+
+// everyWay lists what a connection may be used for, whatever it is called.
+func everyWay() []capability.Verb { return []capability.Verb{get, "net.post", "net.put", "net.delete"} }
 
 // anywhere holds whatever public names are asked for.
 func anywhere(names []string) (d domains) {

@@ -24,13 +24,14 @@ type Endpoint struct {
 type form uint8
 
 const (
-	formNone      form = iota
-	formMessages       // Anthropic
-	formResponses      // OpenAI
-	formChat           // OpenAI, and many others
-	formGenerate       // Google
-	formCount          // Google: the same within another object
-	formEmbed          // texts only
+	formNone       form = iota
+	formMessages        // Anthropic
+	formResponses       // OpenAI
+	formChat            // OpenAI, and many others
+	formGenerate        // Google
+	formCount           // Google: the same within another object
+	formEmbed           // texts only
+	formEmbedParts      // Google: content, and nothing that runs
 )
 
 // route is an endpoint of the list. A star in a path stands for the name of one
@@ -67,6 +68,8 @@ func geminiRoutes() []route {
 		{"POST", "/v1beta/models/*:generateContent", formGenerate, ""},
 		{"POST", "/v1beta/models/*:streamGenerateContent", formGenerate, "alt"},
 		{"POST", "/v1beta/models/*:countTokens", formCount, ""},
+		{"POST", "/v1beta/models/*:embedContent", formEmbedParts, ""},
+		{"POST", "/v1beta/models/*:batchEmbedContents", formEmbedParts, ""}, // answered at once, as it is asked
 		{"POST", "/v1beta/openai/chat/completions", formChat, ""},
 		{"POST", "/v1beta/openai/embeddings", formEmbed, ""},
 		{"GET", "/v1beta/models", formNone, "pageSize pageToken"},
@@ -77,6 +80,8 @@ func geminiRoutes() []route {
 		{"POST", "/v1/models/*:generateContent", formGenerate, ""},
 		{"POST", "/v1/models/*:streamGenerateContent", formGenerate, "alt"},
 		{"POST", "/v1/models/*:countTokens", formCount, ""},
+		{"POST", "/v1/models/*:embedContent", formEmbedParts, ""},
+		{"POST", "/v1/models/*:batchEmbedContents", formEmbedParts, ""},
 		{"GET", "/v1/models", formNone, "pageSize pageToken"},
 		{"GET", "/v1/models/*", formNone, ""},
 	}

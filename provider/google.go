@@ -78,6 +78,32 @@ func (r *request) googleMember(name string) rule {
 	return nil
 }
 
+// embedPartsMember is the table of requests for embeddings, one or several at once.
+func (r *request) embedPartsMember(name string) rule {
+	switch fold(name) {
+	case "tasktype", "outputdimensionality":
+		return keep
+	case "title":
+		return r.text
+	case "model":
+		return r.modelMember
+	case "content":
+		return r.content
+	case "requests":
+		return func(v wire.Value) bool {
+			return r.elements(v, func(v wire.Value) bool {
+				return r.members(v, func(name string) rule {
+					if fold(name) == "requests" { // it does not nest
+						return nil
+					}
+					return r.embedPartsMember(name)
+				})
+			})
+		}
+	}
+	return nil
+}
+
 // generation judges the settings of an answer: schemas are not looked at, the rest
 // may name models and places.
 func (r *request) generation(v wire.Value) bool {

@@ -30,6 +30,7 @@ func (r *request) address(v wire.Value) bool {
 	if d := r.policy.require(need); !d.Allowed() {
 		r.deny(http.StatusForbidden, d.Code, "the provider would fetch what the request names: this needs "+need.String())
 	}
+	r.rests(get, need.Canonical())
 	return true
 }
 

@@ -248,7 +248,8 @@ func (r *request) mayContinue(block wire.Value) bool {
 		return r.offers(textOf(block, "server_name"), name)
 	case "server_tool_use":
 		if strings.HasSuffix(name, codeExecution) {
-			return r.policy.holds(codeExecution).Allowed()
+			_, why := r.needs(codeExecution)
+			return why == ""
 		}
 		return name != "" && slices.ContainsFunc(r.kept, func(ref reference) bool { return strings.HasPrefix(ref.kind, name) })
 	}

@@ -12,6 +12,9 @@ type Authority interface {
 
 	// Require decides one requirement.
 	Require(need *capability.Requirement) capability.Decision
+
+	// Waits reports whether every use of a verb waits for somebody's approval.
+	Waits(v capability.Verb) bool
 }
 
 // Policy is what an agent may have a provider do. Its zero value is nothing.
@@ -33,6 +36,11 @@ type Policy struct {
 	// connect to. Any other is left out of a request.
 	Connectors []Connector
 
+	// Uses is told each thing that a request which goes up rests on, and that the agent
+	// holds: a verb, and what it is used on, "" for a verb that takes no scope. Nil is
+	// told nothing.
+	Uses func(v capability.Verb, object string)
+
 	// Pass names members and types that this package does not know and that the
 	// operator vouches for. It lets nothing through that is known to be refused.
 	Pass []string
@@ -48,17 +56,29 @@ type Connector struct {
 
 // holds decides whether the agent holds the verb of an unscopable tool.
 func (p Policy) holds(tool string) capability.Decision {
-	need, err := capability.Keyed(capability.Verb("provider." + tool))
+	need, err := capability.Keyed(verbOf(tool))
 	if err != nil {
 		return capability.Denial(capability.MalformedRequest, nil)
 	}
 	return p.require(need)
 }
 
-// invokes reports whether the agent may have the provider call a tool of a connector.
-func (p Policy) invokes(c Connector, tool string) bool {
-	need, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: c.granted(tool)})
-	return err == nil && p.require(need).Allowed()
+// verbOf is the verb of a tool.
+func verbOf(tool string) capability.Verb { return capability.Verb("provider." + tool) }
+
+// waits reports whether somebody has to approve a tool whatever it rests on. Nobody can
+// be asked in the middle of a request.
+func (p Policy) waits(tool string) bool { return p.Authority != nil && p.Authority.Waits(verbOf(tool)) }
+
+const invoke = capability.Verb("tool.invoke")
+
+// invokes decides whether the agent may have the provider call a tool of a connector.
+func (p Policy) invokes(c Connector, tool string) capability.Decision {
+	need, err := capability.Keyed(invoke, capability.Word{Dim: "tool", Value: c.granted(tool)})
+	if err != nil {
+		return capability.Denial(capability.MalformedRequest, nil)
+	}
+	return p.require(need)
 }
 
 // granted is what tool.invoke calls a tool of the connector.

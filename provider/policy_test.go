@@ -19,6 +19,8 @@ func (c chain) Require(need *capability.Requirement) capability.Decision {
 	return capability.Chain(c).Decide(need)
 }
 
+func (c chain) Waits(capability.Verb) bool { return false }
+
 // holding is the policy of an agent with grants in compact form.
 func holding(t testing.TB, grants ...string) provider.Policy {
 	t.Helper()

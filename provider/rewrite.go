@@ -37,17 +37,44 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 	if fault := r.misread(&doc); fault != nil {
 		return nil, nil, unreadable(fault)
 	}
-	switch {
-	case r.refused != nil:
+	if r.refused != nil {
 		return nil, nil, r.refused
-	case len(r.edits) == 0:
-		return body, r.changes, nil
 	}
-	out, ok := apply(body, r.edits)
-	if !ok || doc.ParseLoosely(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
-		return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "the request cannot be rewritten"}
+	if out = body; len(r.edits) > 0 {
+		var ok bool
+		if out, ok = apply(body, r.edits); !ok || doc.ParseLoosely(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
+			return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "the request cannot be rewritten"}
+		}
 	}
+	r.told()
 	return out, r.changes, nil
+}
+
+// held is one thing that a request rests on.
+type held struct {
+	verb   capability.Verb
+	object string
+}
+
+// rests keeps in mind what of an agent's authority something in the request rests on.
+func (r *request) rests(v capability.Verb, objects ...string) {
+	if r.policy.Uses == nil {
+		return
+	}
+	for _, object := range objects {
+		r.uses = append(r.uses, held{v, object})
+	}
+}
+
+// told tells what the request rests on, each once.
+func (r *request) told() {
+	said := map[held]bool{}
+	for _, u := range r.uses {
+		if !said[u] {
+			r.policy.Uses(u.verb, u.object)
+		}
+		said[u] = true
+	}
 }
 
 // unreadable refuses a body that two readers could take for different ones.
@@ -65,6 +92,7 @@ type request struct {
 	web    domains // what web search and fetch may reach
 
 	edits   []edit
+	uses    []held
 	changes []Change
 	refused *Refused // the first reason that nothing goes up
 
@@ -101,6 +129,9 @@ func (r *request) walk(root wire.Value, path string) {
 		r.google(root)
 	case formEmbed:
 		r.members(root, r.embedMember)
+	case formEmbedParts:
+		r.model(path)
+		r.members(root, r.embedPartsMember)
 	default:
 		r.refuse("bodies of this form are not known")
 	}
@@ -162,13 +193,13 @@ func (r *request) elements(v wire.Value, judge rule) bool {
 	return r.take(spans, drop)
 }
 
-// judge asks a rule. What does not stay keeps no edits inside.
+// judge asks a rule. What does not stay keeps no edits inside, and rests on nothing.
 func (r *request) judge(judge rule, v wire.Value) bool {
-	mark := len(r.edits)
+	edits, uses := len(r.edits), len(r.uses)
 	if r.refused != nil && !r.unsound || judge(v) { // what is refused is not read any further
 		return true
 	}
-	r.edits = r.edits[:mark]
+	r.edits, r.uses = r.edits[:edits], r.uses[:uses]
 	return false
 }
 

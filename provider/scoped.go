@@ -11,6 +11,9 @@ import (
 // scoped gives a tool the domains that are held, within those that it asks for. A
 // tool that none is left for is left out: an empty list would be no list at all.
 func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, string) {
+	if r.policy.waits(s.verb) {
+		return capability.RequiresApproval, unapproved + s.verb
+	}
 	if name := only(v, s.members); name != "" {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
 	}
@@ -26,6 +29,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	}
 	r.whole(v, kind)
 	if r.web.all {
+		r.rests(get, "*")
 		return "", ""
 	}
 	if r.lists++; r.lists > maxScoped {
@@ -43,6 +47,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if len(got.names) == 0 {
 		return capability.ScopeViolation, "nothing that it asks for is held in a form that the provider takes" + because(got.notes)
 	}
+	r.rests(get, got.names...)
 	r.restrict(v, in, s, kind)
 	if r.limit(v, in, s, got) {
 		r.note(Change{Tool: clip(kind), Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})

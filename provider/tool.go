@@ -35,6 +35,7 @@ type tool struct {
 // scope says how a scoped tool takes its domains, and what else may stand in it.
 type scope struct {
 	list
+	verb             string // behind provider., for who lets it wait for an approval
 	under            string // the member that the lists stand in, "" for the tool itself
 	allowed, blocked string
 	members          string // all that may stand in the tool, with spaces between
@@ -200,20 +201,29 @@ func (r *request) needs(verb string) (capability.Code, string) {
 	if d := r.policy.holds(verb); !d.Allowed() {
 		return d.Code, "it takes no scope, and needs provider." + verb
 	}
+	r.rests(verbOf(verb), "")
 	return "", ""
 }
 
 // reads decides a tool that reads the web and cannot be scoped: whoever holds every
 // public host holds what it reads.
 func (r *request) reads(verb string) (capability.Code, string) {
+	if r.policy.waits(verb) {
+		return capability.RequiresApproval, unapproved + verb
+	}
 	if r.web.all {
+		r.rests(get, "*")
 		return "", ""
 	}
 	if d := r.policy.holds(verb); !d.Allowed() {
 		return d.Code, "it takes no list of domains, and needs provider." + verb + " or net.get for every public host"
 	}
+	r.rests(verbOf(verb), "")
 	return "", ""
 }
+
+// why a tool is left out that somebody would have to say yes to
+const unapproved = "nobody can approve in the middle of a request, and approve: lists provider."
 
 // group keeps a named group with the tools in it that stay.
 func (r *request) group(v wire.Value) (capability.Code, string) {
@@ -230,7 +240,7 @@ func (r *request) group(v wire.Value) (capability.Code, string) {
 // provider, unless running code is held. Some tools run there by default.
 func (r *request) directly(v wire.Value, byDefault bool, kind string) {
 	callers, ok := v.Get("allowed_callers")
-	if ok = ok && callers.Kind() != wire.Null; !ok && !byDefault || r.policy.holds(codeExecution).Allowed() {
+	if ok = ok && callers.Kind() != wire.Null; !ok && !byDefault {
 		return
 	}
 	if ok && callers.Len() == 1 {
@@ -239,6 +249,9 @@ func (r *request) directly(v wire.Value, byDefault bool, kind string) {
 				return
 			}
 		}
+	}
+	if _, why := r.needs(codeExecution); why == "" {
+		return
 	}
 	if r.set(v, "allowed_callers", []byte(`["direct"]`)) {
 		r.note(Change{Tool: label(kind, textOf(v, "name")), Did: Repaired, Why: "it would run code in a container of the provider, which needs provider." + codeExecution})

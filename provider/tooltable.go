@@ -62,7 +62,7 @@ func anthropicTool(kind string, v wire.Value) tool {
 func anthropicWeb(family, date string, v wire.Value) tool {
 	const plainly = "20250910" // the last version that runs no code unless it is told to
 	s := scope{
-		allowed: "allowed_domains", blocked: "blocked_domains", callers: date > plainly,
+		verb: family, allowed: "allowed_domains", blocked: "blocked_domains", callers: date > plainly,
 		members: "type name allowed_callers allowed_domains blocked_domains cache_control defer_loading max_uses response_inclusion strict",
 	}
 	versions := "20250305 20260209 20260318"
@@ -89,7 +89,7 @@ func openTool(kind string) tool {
 	case webSearch, "web_search_2025_08_26":
 		const most = 100
 		return tool{use: scoped, scope: scope{
-			list: list{most: most}, under: "filters", allowed: "allowed_domains", blocked: "blocked_domains",
+			list: list{most: most}, verb: webSearch, under: "filters", allowed: "allowed_domains", blocked: "blocked_domains",
 			members: "type filters external_web_access search_context_size user_location",
 			inner:   "allowed_domains blocked_domains",
 		}}
@@ -114,7 +114,7 @@ func xaiTool(kind string) tool {
 	case webSearch:
 		const most = 5
 		return tool{use: scoped, scope: scope{
-			list: list{most: most}, under: "filters", allowed: "allowed_domains", blocked: "excluded_domains",
+			list: list{most: most}, verb: webSearch, under: "filters", allowed: "allowed_domains", blocked: "excluded_domains",
 			members: "type filters enable_image_search enable_image_understanding user_location",
 			inner:   "allowed_domains excluded_domains",
 			wide:    "enable_image_search enable_image_understanding",
@@ -146,13 +146,13 @@ func routerTool(kind string) tool {
 	switch short {
 	case webSearch:
 		return tool{use: scoped, scope: scope{
-			under: "parameters", allowed: "allowed_domains", blocked: "excluded_domains", engines: "exa firecrawl parallel perplexity",
+			verb: webSearch, under: "parameters", allowed: "allowed_domains", blocked: "excluded_domains", engines: "exa firecrawl parallel perplexity",
 			members: "type parameters", wide: "x_search",
 			inner: "allowed_domains excluded_domains engine max_characters max_results max_total_results max_uses search_context_size user_location x_search",
 		}}
 	case webFetch:
 		return tool{use: scoped, scope: scope{
-			under: "parameters", allowed: "allowed_domains", blocked: "blocked_domains", engines: "openrouter",
+			verb: webFetch, under: "parameters", allowed: "allowed_domains", blocked: "blocked_domains", engines: "openrouter",
 			members: "type parameters", inner: "allowed_domains blocked_domains engine max_content_tokens max_uses",
 		}}
 	case "bash", "shell", "code_interpreter":

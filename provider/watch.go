@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -193,8 +194,11 @@ func (w *Watch) visit(v wire.Value, tool string) {
 		if kind == "tool_use" || kind == "function_call" {
 			return // the agent's own, decided where it is called
 		}
-		if kind == "server_tool_use" {
+		switch kind {
+		case "server_tool_use":
 			kind = textOf(v, "name")
+		case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
+			kind = callOf(textOf(v, "tool"))
 		}
 		if where, _ := v.Get("environment"); kind == "shell_call" && strings.HasPrefix(textOf(where, "type"), "container") {
 			kind = codeExecution
@@ -217,8 +221,13 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 			w.address(tool, v)
 			return
 		}
-	case "groundingmetadata", "searchresults", "citations":
+	case "groundingmetadata":
+		w.grounded(v)
+		return
+	case "searchresults", "citations":
 		tool = w.enter(webSearch, tool)
+	case "toolcall", "toolresponse": // of Google
+		tool = w.enter(callOf(cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))), tool)
 	case "urlcontextmetadata":
 		tool = w.enter(webFetch, tool)
 	case "executablecode":
@@ -235,6 +244,56 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 	w.visit(v, tool)
 }
 
+// callOf writes the name that a vendor has for one of its tools as the type of a call.
+func callOf(tool string) string {
+	tool = strings.ToLower(tool)
+	switch {
+	case strings.HasPrefix(tool, "google_search"):
+		return webSearch
+	case tool == "url_context":
+		return webFetch
+	case tool == "code_interpreter":
+		return codeExecution
+	case isListed(tool, "google_maps file_search image_generation document_library"):
+		return tool + "_call"
+	}
+	return tool
+}
+
+// grounded judges what Google says an answer rests on: pages of a search, places, or
+// files. It says so with nothing inside, too, where nothing was looked for.
+func (w *Watch) grounded(v wire.Value) {
+	for key, member := range v.Members() {
+		switch name, _ := key.Str(); fold(name) {
+		case "websearchqueries", "imagesearchqueries":
+			if member.Len() > 0 {
+				w.enter(webSearch, "")
+			}
+		case "searchentrypoint":
+			w.enter(webSearch, "")
+		case "groundingchunks":
+			for chunk := range member.Elems() {
+				w.chunk(chunk)
+			}
+		}
+	}
+}
+
+// chunk judges one thing that an answer rests on. What is none of Google's other tools
+// is a page.
+func (w *Watch) chunk(v wire.Value) {
+	for key, member := range v.Members() {
+		kind := webSearch
+		switch name, _ := key.Str(); fold(name) {
+		case "maps":
+			kind = "google_maps_call"
+		case "retrievedcontext":
+			kind = "file_search_call"
+		}
+		w.visit(member, w.enter(kind, ""))
+	}
+}
+
 // enter judges that a tool was used, and returns what it is called from here on. A
 // type that is no tool changes nothing.
 func (w *Watch) enter(kind, tool string) string {
@@ -249,7 +308,7 @@ func (w *Watch) enter(kind, tool string) string {
 		return kind
 	case strings.Contains(kind, codeExecution), kind == "code_interpreter_call", kind == "program":
 		verb = codeExecution
-	case kind == "file_search_call", kind == "image_generation_call", kind == "x_search_call", kind == "advisor":
+	case isListed(kind, "file_search_call image_generation_call x_search_call google_maps_call document_library_call advisor"):
 		verb = strings.TrimSuffix(kind, "_call")
 	case strings.HasPrefix(kind, "mcp_"):
 		return ""
@@ -266,7 +325,7 @@ func (w *Watch) enter(kind, tool string) string {
 // the agent's, so that a tool counts as offered when any connector has it.
 func (w *Watch) foreign(kind string, v wire.Value) {
 	name := textOf(v, "name")
-	offered := func(c Connector) bool { return slices.Contains(c.Tools, name) && w.policy.invokes(c, name) }
+	offered := func(c Connector) bool { return slices.Contains(c.Tools, name) && w.policy.invokes(c, name).Allowed() }
 	switch {
 	case len(w.policy.Connectors) == 0:
 		w.see(Observation{Tool: kind, Code: capability.ScopeViolation, Why: "the provider used an MCP server that is not listed"})

@@ -159,6 +159,18 @@ func TestWatchSees(t *testing.T) {
 		{"openrouter", `{"output":[{"type":"openrouter:code_execution"}]}`, "code_execution"},
 		{"openrouter", `{"choices":[],"usage":{"server_tool_use":{"web_search_requests":2}}}`, "web_search"},
 		{"anthropic", `{"content":[],"usage":{"server_tool_use":{"web_fetch_requests":1}}}`, "web_fetch"},
+		{"anthropic", `{"content":[{"type":"tool_reference","tool_name":"web_search"}]}`, ""},
+		{"mistral", "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"tool_reference\",\"tool\":\"web_search\",\"url\":\"https://a.example\"}]}}]}\n\n", "web_searchweb_search"},
+		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_file","tool":"code_interpreter","file_id":"f"}]}}]}`, "code_execution"},
+		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_reference","tool":"document_library"}]}}]}`, "document_library_call"},
+		{"gemini", `{"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB","id":"1"}}]}}]}`, "web_search"},
+		{"gemini", `{"candidates":[{"content":{"parts":[{"toolResponse":{"toolType":"URL_CONTEXT","response":{"url":"https://a.example"}}}]}}]}`, "web_fetchweb_fetch"},
+		{"gemini", `{"candidates":[{"content":{"parts":[{"tool_call":{"tool_type":"FILE_SEARCH"}}]}}]}`, "file_search_call"},
+		{"gemini", `{"candidates":[{"groundingMetadata":{}}]}`, ""},
+		{"gemini", `{"candidates":[{"groundingMetadata":{"webSearchQueries":["x"]}}]}`, "web_search"},
+		{"gemini", `{"candidates":[{"groundingMetadata":{"searchEntryPoint":{"renderedContent":"x"}}}]}`, "web_search"},
+		{"gemini", `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"maps":{"uri":"https://maps.google.com/?cid=1"}}]}}]}`, "google_maps_call"},
+		{"gemini", `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"retrievedContext":{"title":"x","uri":"https://a.example"}}]}}]}`, "file_search_call"},
 		{"anthropic", `{"content":[],"usage":{"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0}}}`, ""},
 	} {
 		vendor, _ := provider.Lookup(test.vendor)

@@ -28,8 +28,9 @@ type consultation struct {
 	body     []byte      // as it goes up
 	changes  []provider.Change
 	held     provider.Policy
-	least    int    // bytes of the key
-	ref      string // ties the events
+	needs    []guardrail.Need // what of that the request rests on
+	least    int              // bytes of the key
+	ref      string           // ties the events
 	start    time.Time
 }
 
@@ -151,7 +152,10 @@ func (c *consultation) decided(body []byte) bool {
 			return false
 		}
 		c.held = c.provider.Rules
-		c.held.Authority = reach
+		c.held.Authority, c.needs = reach, nil
+		c.held.Uses = func(v capability.Verb, object string) {
+			c.needs = append(c.needs, guardrail.Need{Verb: string(v), Object: object})
+		}
 		var err error
 		if c.endpoint.Body {
 			c.body, c.changes, err = c.vendor.Rewrite(c.endpoint, body, c.held)
@@ -204,7 +208,7 @@ func (c *consultation) send() {
 	}
 	defer func() { _ = resp.Body.Close() }() // what was not read is not wanted
 	wait.Stop()
-	c.body, resp.Request = nil, nil // an answer may take long, and what was asked may be large
+	c.body, c.needs, resp.Request = nil, nil, nil // an answer may take long, and what was asked may be large
 	if why := unfit(resp); why != "" {
 		c.failed(http.StatusBadGateway, errors.New(why))
 		return

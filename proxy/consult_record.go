@@ -35,7 +35,7 @@ func (c *consultation) recorded() bool {
 		return false
 	}
 	events := []*guardrail.Event{c.event(guardrail.Decision)}
-	events[0].Decision = capability.Allow.String()
+	events[0].Decision, events[0].Needs = capability.Allow.String(), c.needs
 	for _, change := range c.changes {
 		events = append(events, c.changed(change))
 	}

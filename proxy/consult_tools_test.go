@@ -47,7 +47,7 @@ func TestConsultTools(t *testing.T) {
 			"scout",
 			[]string{lookup, `{"type":"web_search_20250305","name":"web_search","max_uses":8,"allowed_domains":["github.com"]}`},
 			"narrowed=web_search_20250305; omitted=code_execution_20250825",
-			[]string{"allow   []", "allow web_search_20250305  [{net.get github.com []  }]", "deny code_execution_20250825 capability_absent []"},
+			[]string{"allow   [{net.get github.com []  }]", "allow web_search_20250305  [{net.get github.com []  }]", "deny code_execution_20250825 capability_absent []"},
 		},
 		{
 			"nobody",
@@ -98,7 +98,7 @@ func TestConsultConnectors(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %v", e.Decision, e.Tool, e.Code, e.Needs))
 	}
 	want := []string{
-		"allow   []", "allow mcp_servers_a  [{tool.invoke hub.read []  }]", "allow mcp_toolset_a  [{tool.invoke hub.read []  }]",
+		"allow   [{tool.invoke hub.read []  }]", "allow mcp_servers_a  [{tool.invoke hub.read []  }]", "allow mcp_toolset_a  [{tool.invoke hub.read []  }]",
 		" mcp_tool_use_write scope_violation []",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
