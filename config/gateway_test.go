@@ -36,7 +36,7 @@ func TestGateway(t *testing.T) {
 			{
 				Name: "openai", Pos: pos(15, 3), URL: "http://127.0.0.1:9000/api", Key: "{{secret:Files.2}}", Strict: true,
 				Start: 2 * time.Minute, Idle: 30 * time.Second, Pass: []string{"service_tier"},
-				Connectors: []config.Connector{{Name: "docs", URL: "https://docs.example.com/mcp?v=1", Tools: []string{"search", "Fetch.It"}}},
+				Connectors: []config.Connector{{Name: "docs", URL: "https://docs.example.com/mcp?v=1", Tools: []string{"search", "Fetch.It"}, Pos: pos(20, 19)}},
 			},
 		},
 		Limits: config.Limits{

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Connector struct {
 	Name  string
 	URL   string   // https
 	Tools []string // those that agents may be granted, as tool.invoke of name.tool
+	Pos   capability.Pos
 }
 
 // The limits that stand unless others are written. An answer that is not streamed
@@ -159,12 +161,54 @@ func (r *reader) providerKey(n *yaml.Node, p *Provider) {
 func (r *reader) connectors(n *yaml.Node, p *Provider) {
 	r.entries(n, "connectors", "a map of servers", func(name, n *yaml.Node) {
 		r.upstreamName(name)
-		c := Connector{Name: name.Value}
+		c := Connector{Name: name.Value, Pos: r.pos(name)}
 		if fill(r, n, "a connector", connectorKeys(), &c) && (lacks(n, "url") || lacks(n, "tools")) {
 			r.at(n, "write { url: https://…, tools: [search] }", "a connector takes the URL of a server and the names of its tools")
 		}
+		at := len(p.Connectors)
 		p.Connectors = append(p.Connectors, c)
+		r.later = append(r.later, func(all *Config) {
+			r.ownName(name, all)
+			r.ownAddress(name, at, all)
+		})
 	})
+}
+
+// ownName refuses a connector that is called what an upstream is, or what stands before
+// the names of its tools: one grant of tool.invoke would open both, and only the calls of
+// an upstream are looked at.
+func (r *reader) ownName(name *yaml.Node, c *Config) {
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; u.Name == name.Value || u.Prefix == name.Value {
+			r.at(name, "choose another one", "the name %q would name the tools of the upstream %s too", clip(name.Value), clip(u.Name))
+			return
+		}
+	}
+}
+
+// ownAddress refuses a connector whose name means another address elsewhere, and a second
+// name for the address of an earlier one, which nothing would be asked by.
+func (r *reader) ownAddress(name *yaml.Node, at int, c *Config) {
+	pos := r.pos(name)
+	i := slices.IndexFunc(c.Providers, func(p Provider) bool { return at < len(p.Connectors) && p.Connectors[at].Pos == pos })
+	if i < 0 {
+		return
+	}
+	own := c.Providers[i].Connectors[at]
+	for _, other := range c.Providers[i].Connectors[:at] {
+		if other.URL == own.URL && own.URL != "" {
+			r.at(name, "write its tools there", "the address is that of the connector %s already", clip(other.Name))
+			return
+		}
+	}
+	for _, p := range c.Providers[:i] {
+		for _, other := range p.Connectors {
+			if other.Name == own.Name && other.URL != own.URL && other.URL != "" && own.URL != "" {
+				r.at(name, "choose another one", "the name %q is that of another address at %s", clip(own.Name), p.Name)
+				return
+			}
+		}
+	}
 }
 
 // connectorURL reads a URL that the provider dials, and not the gateway.
