@@ -43,6 +43,7 @@ func Checks() []Check {
 		{"skill_link", capability.Warning, "links in the folders of skills, which are not followed", "name the folder that it leads to under skills:", loaded("skill_link")},
 		{"skill_mirror", capability.Warning, "mirrors of skills for agents that are not there", "make a record for the agent, or remove the mirror", loaded("skill_mirror")},
 		{"provider_agent", capability.Warning, "providers for agents that are not there", "make a record for the agent, or take it out of agents:", loaded("provider_agent")},
+		{"provider_tool", capability.Warning, "grants of provider tools that no provider has", "write the name of one that is there", loaded("provider_tool")},
 		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grants(skillReadable)},
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},

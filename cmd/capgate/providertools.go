@@ -150,6 +150,34 @@ func (w *world) translated(vendor provider.Vendor, agent string) ([]provider.Too
 	return vendor.Translate(policy), nil
 }
 
+// connected decides a tool of a server that some provider connects to, by the name that
+// grants have for it. It is allowed if any provider may offer it to the agent.
+func (w *world) connected(agent, tool string) (d capability.Decision, ok bool) {
+	reach, denied := w.gate.Provider(agent)
+	for i := range w.cfg.Providers {
+		p := &w.cfg.Providers[i]
+		for _, c := range p.Connectors {
+			own, named := strings.CutPrefix(tool, c.Name+".")
+			if !named || !slices.Contains(c.Tools, own) || d.Allowed() {
+				continue
+			}
+			ok = true
+			need, err := capability.Keyed("tool.invoke", capability.Word{Dim: "tool", Value: tool})
+			switch {
+			case denied != nil:
+				d = denied.Decision
+			case err != nil:
+				d = capability.Denial(capability.UnknownTool, nil)
+			case p.Agents != nil && !slices.Contains(p.Agents, agent):
+				d = capability.Denial(capability.NotAvailable, need)
+			default:
+				d = reach.Require(need)
+			}
+		}
+	}
+	return d, ok
+}
+
 // webTools names the tools behind the gateway that read the web for an agent: what
 // they return passes the gateway.
 func (w *world) webTools(agent string) []string {

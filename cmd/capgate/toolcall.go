@@ -37,6 +37,10 @@ func (w *world) explainCall(ag *agents.Agent, name, args string) explanation {
 	t, up, why := w.toolNamed(name)
 	if t == nil {
 		x.Code, x.Why = string(capability.UnknownTool), why
+		if d, ok := w.connected(ag.ID, name); ok {
+			x.Decision, x.Code = d.Effect.String(), string(d.Code)
+			x.Why = "it is a tool of a server that a model's provider connects to: the arguments of its calls are not seen here"
+		}
 		return x
 	}
 	c := explainedCall{world: w, agent: ag, tool: t, upstream: up, verdict: w.gate.Call(ag.ID, t, doc.Root())}

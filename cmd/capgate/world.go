@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -88,6 +89,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	lib := skills.Load(cfg.SkillOptions(view), cfg.Skills.Folders...)
 	findings = append(findings, lib.Findings()...)
 	findings = append(findings, strangers(cfg, roster)...)
+	findings = append(findings, unofferedTools(roster)...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
 		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...), Wide: cfg.Skills.Wide},
@@ -128,6 +130,35 @@ func strangers(cfg *config.Config, roster *agents.Roster) []capability.Finding {
 		p := &cfg.Providers[i]
 		for _, agent := range p.Agents {
 			say("provider_agent", p.Pos, agent, fmt.Sprintf("%s: there is no agent %s", p.Name, agent))
+		}
+	}
+	return all
+}
+
+// unofferedTools are grants of provider tools that no provider has: they give nothing, and
+// are mostly mistyped.
+func unofferedTools(roster *agents.Roster) []capability.Finding {
+	var all []capability.Finding
+	var known []string
+	for _, e := range capability.Catalogue() {
+		if e.Verb.Resource() == "provider" {
+			known = append(known, string(e.Verb))
+		}
+	}
+	for ag := range roster.All() {
+		if ag.Set == nil {
+			continue
+		}
+		for g := range ag.Set.All() {
+			spec := g.Spec()
+			if g.Verb().Resource() != "provider" || slices.Contains(known, string(g.Verb())) || spec.Pos.File != ag.File {
+				continue
+			}
+			all = append(all, capability.Finding{
+				Code: "provider_tool", Severity: capability.Warning, Pos: spec.Pos,
+				Text: fmt.Sprintf("no provider has a tool that goes by %s, so that the grant gives nothing", g.Verb()),
+				Hint: nearest(string(g.Verb()), known),
+			})
 		}
 	}
 	return all
