@@ -215,7 +215,7 @@ func (p *parser) readApprove() error {
 // verb, all of a resource or of an upstream, a tool, or everything. A word near a
 // verb is taken for a mistake: an approval that nobody is asked for is missed late.
 func approvable(word string) bool {
-	if _, ok := capability.Lookup(capability.Verb(word)); ok || word == "*" {
+	if slices.Contains(verbNames(), word) || word == "*" {
 		return true
 	}
 	name := strings.TrimSuffix(word, ".*")
