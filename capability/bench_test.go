@@ -2,6 +2,7 @@ package capability_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -149,5 +150,33 @@ func BenchmarkCompile(b *testing.B) {
 	}
 	for b.Loop() {
 		capability.Compile(specs, capability.Options{})
+	}
+}
+
+// TestCoversAtSize: lists as long as anybody writes them are compared to the end.
+func TestCoversAtSize(t *testing.T) {
+	list := func(n int, form string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = strconv.Quote(strings.ReplaceAll(form, "#", strconv.Itoa(i)))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	for name, c := range map[string]struct{ giver, child string }{
+		"names":                   {"tool.invoke{tools=" + list(1000, "s.t#") + "}", "tool.invoke{tools=" + list(1000, "s.t#") + "}"},
+		"patterns":                {"tool.invoke{tools=" + list(1000, "s#.*") + "}", "tool.invoke{tools=" + list(1000, "s#.*") + "}"},
+		"names within patterns":   {"tool.invoke{tools=" + list(60, "s#.*") + "}", "tool.invoke{tools=" + list(60, "s#.list_*") + "}"},
+		"names of many servers":   {"tool.invoke{tools=" + list(200, "s#.*") + "}", "tool.invoke{tools=" + list(200, "s#.list") + "}"},
+		"arguments":               {"tool.invoke{tools=[a.*],args={o=" + list(200, "x#") + "}}", "tool.invoke{tools=[a.b],args={o=" + list(200, "x#") + "}}"},
+		"ids":                     {"rye.load.knowledge{ids=" + list(200, "kb.a#.*") + "}", "rye.load.knowledge{ids=" + list(200, "kb.a#.x.y") + "}"},
+		"paths":                   {"fs.read{in=/w,paths=" + list(500, "src#/**/*.go") + "}", "fs.read{in=/w,paths=" + list(500, "src#/a/*.go") + "}"},
+		"files":                   {"fs.read{in=/w,paths=" + list(1000, "src#") + "}", "fs.read{in=/w,paths=" + list(1000, "src#/a.go") + "}"},
+		"calls":                   {"proc.exec{in=/w,patterns=" + list(200, "ls log# **") + "}", "proc.exec{in=/w,patterns=" + list(200, "ls log# -n *") + "}"},
+		"hosts":                   {"net.get{hosts=" + list(1000, "*.h#.example.com") + "}", "net.get{hosts=" + list(1000, "a.h#.example.com") + "}"},
+		"paths that several hold": {"fs.read{in=/w,paths=" + list(50, "s#/{a,b}/**") + "}", "fs.read{in=/w,paths=" + list(50, "s#/[ab]/*.go") + "}"},
+	} {
+		if gaps := compileAnywhere(t, []string{c.giver}).Covers(compileAnywhere(t, []string{c.child})); len(gaps) > 0 {
+			t.Errorf("%s: %d gaps, the first with the witness %q", name, len(gaps), gaps[0].Witness)
+		}
 	}
 }

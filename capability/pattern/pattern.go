@@ -191,6 +191,10 @@ func (p *Pattern) String() string {
 	return p.text
 }
 
+// Key writes the pattern with its separator: patterns that share a key were parsed
+// from the same text in the same way.
+func (p *Pattern) Key() string { return string(p.sep) + p.text }
+
 // Literal returns the only string that the pattern matches, if it is written
 // without wildcards and alternatives.
 func (p *Pattern) Literal() (string, bool) {
