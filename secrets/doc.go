@@ -45,7 +45,7 @@
 // Values stay in memory, in clear, until the process ends, also those that were
 // renewed: there is a limit on how many. Who may debug the process reads them.
 //
-// A file of a secret must not be readable by others; where it belongs to a group
-// that may read it, that is taken for intended. Access control lists are not
-// looked at. On Windows modes say nothing and files are refused.
+// A file that others may write to is not read. That they may read it is not looked at:
+// where secrets are mounted into containers, that is usual. Nor are access control
+// lists, and on Windows modes say nothing.
 package secrets

@@ -18,7 +18,7 @@ import (
 const maxExpanded = 1 << 20
 
 // Options says how values are read. The zero value reads the environment of the
-// process, and files that others may not read.
+// process, and files that others may not write to.
 type Options struct {
 	Getenv   func(name string) string
 	ReadFile func(path string) ([]byte, error)

@@ -187,7 +187,7 @@ func TestFiles(t *testing.T) {
 	k := keeperOfFolder(t, dir)
 	want := map[string]string{
 		"sound": "0123456789", "group": "0123456789", "link": "0123456789",
-		"largest": strings.Repeat("x", 16<<10), "lines": "0123\n456789",
+		"world": "0123456789", "link-world": "0123456789", "largest": strings.Repeat("x", 16<<10), "lines": "0123\n456789",
 	}
 	for _, name := range k.Names() {
 		got, err := k.Expand("{{secret:" + name + "}}")
@@ -195,7 +195,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %.20q, %v", name, got, err)
 		}
 	}
-	if err := k.Check("world"); err == nil || !strings.Contains(err.Error(), "others may use") || !strings.Contains(err.Error(), "0604") {
+	if err := k.Check("world-write"); err == nil || !strings.Contains(err.Error(), "others may write") || !strings.Contains(err.Error(), "0602") {
 		t.Errorf("got %v", err)
 	}
 	if err := k.Check("missing"); !errors.Is(err, os.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -59,7 +60,7 @@ func (s Source) value(opts Options) (string, error) {
 	return value, nil
 }
 
-// readFile reads a file that is nobody else's business. It follows links, since
+// readFile reads a file that nobody else changes. It follows links, since
 // what mounts secrets makes them of links, and does not wait at a pipe.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -74,10 +75,8 @@ func readFile(path string) ([]byte, error) {
 	switch perm := info.Mode().Perm(); {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)
-	case perm&0o007 != 0:
-		return nil, fmt.Errorf("others may use %s: its mode is %04o, and chmod 600 makes it private", path, perm)
-	case perm&0o020 != 0:
-		return nil, fmt.Errorf("a group may write to %s: its mode is %04o, and chmod 600 makes it private", path, perm)
+	case perm&0o022 != 0 && runtime.GOOS != "windows":
+		return nil, fmt.Errorf("others may write to %s: its mode is %04o, and chmod 600 makes it private", path, perm)
 	}
 	const most = maxValue + len("\r\n") + 1
 	data, err := io.ReadAll(io.LimitReader(f, int64(most)))

@@ -312,7 +312,7 @@ func keeper(cfg *config.Config, before *secrets.Keeper) (*secrets.Keeper, error)
 	if before != nil {
 		return before.With(sources)
 	}
-	return secrets.New(sources, secrets.Options{Getenv: os.Getenv, ReadFile: os.ReadFile})
+	return secrets.New(sources, secrets.Options{})
 }
 
 // policyHash names a policy: what stands in the configuration and in every record.
