@@ -8,11 +8,11 @@ import (
 
 // Role is what calls of a tool need, as far as it is known before there is one.
 type Role struct {
-	Argument string            // as a mapping writes it, "" for what does not depend on the arguments
-	Verbs    []capability.Verb // a value needs one of them
-	Fixed    string            // what every call needs, in compact form, in place of an argument
-	Optional bool              // the argument may be left out
-	Handle   bool              // any text may stand there; what is needed is for the secrets that are filled in
+	Argument string            `json:"argument,omitempty"` // as a mapping writes it, "" for what does not depend on the arguments
+	Verbs    []capability.Verb `json:"verbs"`              // a value needs one of them
+	Fixed    string            `json:"fixed,omitempty"`    // what every call needs, in compact form, in place of an argument
+	Optional bool              `json:"optional,omitempty"` // the argument may be left out
+	Handle   bool              `json:"handle,omitempty"`   // any text may stand there; what is needed is for the secrets that are filled in
 }
 
 // Roles returns what the tool needs, in the order of its mapping. Arguments that are

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+	"capgate/wire"
 )
 
 // Shown is one tool as an operator sees it: under its names, and why an agent
@@ -15,11 +18,14 @@ type Shown struct {
 	Tool     string            `json:"tool"`     // among capabilities
 	Upstream string            `json:"upstream"` // whose it is
 	Visible  bool              `json:"visible"`
-	Code     capability.Code   `json:"code,omitempty"` // why it is hidden
-	Why      string            `json:"why,omitempty"`  // the same in words
-	Verbs    []capability.Verb `json:"verbs"`          // what calls of it may need
-	Risk     capability.Risk   `json:"risk"`           // of the riskiest of them
-	Bytes    int               `json:"bytes"`          // of its definition
+	Code     capability.Code   `json:"code,omitempty"`  // why it is hidden
+	Why      string            `json:"why,omitempty"`   // the same in words
+	Verbs    []capability.Verb `json:"verbs"`           // what calls of it may need
+	Requires []mapping.Role    `json:"requires"`        // the same, argument by argument
+	Risk     capability.Risk   `json:"risk"`            // of the riskiest of them
+	Scope    string            `json:"scope,omitempty"` // what its description says that arguments may name
+	Bytes    int               `json:"bytes"`           // of its definition as the agent sees it
+	Tokens   int               `json:"tokens"`          // what a model reads of that, about
 }
 
 // Look fetches the tools of every server for an agent, and says of each whether
@@ -38,8 +44,12 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 			missing = append(missing, cat.sources[i].up.Name)
 		}
 	}
+	survey := cat.policy.Gate.Survey(agent, held)
 	for _, one := range cat.tools {
-		tools = append(tools, cat.show(agent, one))
+		tools = append(tools, cat.show(s, survey, agent, one))
+	}
+	if cat.policy.Introspection {
+		tools = append(tools, showOwn()...)
 	}
 	slices.SortFunc(tools, func(a, b Shown) int {
 		if a.Name < b.Name {
@@ -50,8 +60,48 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 	return tools, missing, nil
 }
 
-func (c *catalogue) show(agent string, t *tool) Shown {
-	one := Shown{Name: t.exposed, Tool: t.gate.Name, Upstream: t.up.Name, Verbs: t.gate.Mapping.Surface(), Bytes: len(t.raw)}
+// showOwn are the tools of the gateway itself, which every agent sees.
+func showOwn() []Shown {
+	var own []Shown
+	for _, t := range introspections() {
+		own = append(own, Shown{
+			Name: t.name, Tool: t.called, Upstream: ownName, Visible: true, Verbs: []capability.Verb{}, Requires: []mapping.Role{},
+			Bytes: len(t.definition), Tokens: tokens([]byte(t.definition)),
+		})
+	}
+	return own
+}
+
+// bytesOfToken is how many bytes of a definition most models take for one token.
+const bytesOfToken = 4
+
+// tokens estimates what a model reads of a definition: the name, the description and
+// what arguments it takes.
+func tokens(definition []byte) int {
+	var doc wire.Doc
+	if doc.Parse(definition, wire.Limits{Bytes: len(definition) + 1}) != nil {
+		return 0
+	}
+	size := 0
+	for _, name := range [...]string{"name", "description", "inputSchema"} {
+		v, _ := doc.Root().Get(name)
+		size += len(v.Raw())
+	}
+	return (size + bytesOfToken - 1) / bytesOfToken
+}
+
+// requires says what calls of a tool need, its name too where that is needed.
+func requires(t *gate.Tool) []mapping.Role {
+	roles := append([]mapping.Role{}, t.Mapping.Roles()...)
+	const invoke = capability.Verb("tool.invoke")
+	if slices.Contains(t.Mapping.Surface(), invoke) {
+		roles = append(roles, mapping.Role{Verbs: []capability.Verb{invoke}, Fixed: capability.Spec{Verb: string(invoke)}.With("tool", t.Name).String()})
+	}
+	return roles
+}
+
+func (c *catalogue) show(s *Server, survey *gate.Survey, agent string, t *tool) Shown {
+	one := Shown{Name: t.exposed, Tool: t.gate.Name, Upstream: t.up.Name, Verbs: t.gate.Mapping.Surface(), Requires: requires(t.gate)}
 	for _, v := range one.Verbs {
 		if e, ok := capability.Lookup(v); ok {
 			one.Risk = max(one.Risk, e.Risk)
@@ -64,6 +114,11 @@ func (c *catalogue) show(agent string, t *tool) Shown {
 		one.Code, one.Why = capability.CapabilityAbsent, fmt.Sprintf("no call of it could be allowed: it may need %v", one.Verbs)
 	default:
 		one.Visible = true
+		if scope := narrowing(survey.Scopes(t.gate)); s.isClean([]byte(scope)) {
+			one.Scope = scope
+		}
 	}
+	definition := advertised(t.raw, t.exposed, one.Scope)
+	one.Bytes, one.Tokens = len(definition), tokens(definition)
 	return one
 }

@@ -318,3 +318,56 @@ func TestFidelityScoped(t *testing.T) {
 		t.Errorf("%d of %d are shown, %d of them limited", len(shown), len(want), limited)
 	}
 }
+
+// TestLook: an operator sees what the agent does: the same text, and what it costs.
+func TestLook(t *testing.T) {
+	up := scopedServer(t)
+	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities: [ fs.read: { in: /w }, tool.invoke: { tools: [up.issue] } ]\n---\n"}, up)
+	w.introspect = true
+	w.adopt()
+	shown := listed(t, w.client("scout"), true)
+	looked, missing, err := w.server.Look(t.Context(), "agents/scout")
+	if err != nil || len(missing) > 0 {
+		t.Fatal(missing, err)
+	}
+	visible := 0
+	for _, one := range looked {
+		def := shown[one.Name]
+		if one.Visible != (def != nil) {
+			t.Errorf("%s: visible %v, shown %s", one.Name, one.Visible, def)
+		}
+		if def == nil {
+			continue
+		}
+		visible++
+		checkLook(t, one, def)
+	}
+	if visible != len(shown) {
+		t.Errorf("%d of %d are looked at", visible, len(shown))
+	}
+	for _, want := range []string{
+		`{"argument":"source","verbs":["fs.read"]},{"argument":"source","verbs":["fs.delete"]},{"argument":"destination","verbs":["fs.write"]}`,
+		`[{"verbs":["tool.invoke"],"fixed":"tool.invoke{tool=[up.issue]}"}]`,
+	} {
+		if data, err := json.Marshal(looked); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: want %s", data, want)
+		}
+	}
+}
+
+func checkLook(t *testing.T, one proxy.Shown, def []byte) {
+	t.Helper()
+	var d struct {
+		Description string
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	if err := json.Unmarshal(def, &d); err != nil {
+		t.Fatal(err)
+	}
+	if one.Bytes != len(def) || one.Tokens*4 < len(d.InputSchema)+len(d.Description) || one.Tokens*4 > len(def) {
+		t.Errorf("%s: %d bytes, %d tokens: %s", one.Name, one.Bytes, one.Tokens, def)
+	}
+	if one.Scope != "" != strings.Contains(d.Description, within) || !strings.HasSuffix(d.Description, one.Scope) {
+		t.Errorf("%s: %q is shown, and %q is said", one.Name, d.Description, one.Scope)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"capgate/capability"
 	"capgate/proxy"
 )
 
@@ -72,32 +73,89 @@ func (a *app) look(ctx context.Context, w *world, agent string) (shown []proxy.S
 	return g.server.Look(ctx, agent)
 }
 
+// printTools writes a line for each tool, and what does not fit into it below.
 func (a *app) printTools(shown []proxy.Shown, all bool) {
 	u := a.ui
-	width := 0
+	width, hidden := 0, 0
 	for _, t := range shown {
-		if t.Visible || all {
-			width = max(width, len(t.Name))
+		if !t.Visible {
+			hidden++
+		}
+		if n := len(plain(t.Name)); (t.Visible || all) && n <= mostName {
+			width = max(width, n)
 		}
 	}
-	hidden := 0
 	for _, t := range shown {
-		if !t.Visible {
-			if hidden++; !all {
-				continue
-			}
+		if !t.Visible && !all {
+			continue
 		}
-		verbs := make([]string, len(t.Verbs))
-		for i, v := range t.Verbs {
-			verbs[i] = string(v)
+		name := plain(t.Name)
+		if len(name) > width {
+			u.printf("%s\n", name)
+			name = ""
 		}
-		line := fmt.Sprintf("%-*s  %s", width, plain(t.Name), u.paint(riskColor(t.Risk), strings.Join(verbs, " ")))
-		if !t.Visible {
-			line += u.paint(faint, fmt.Sprintf("  hidden: %s: %s", t.Code, plain(t.Why)))
+		risk := t.Risk.String()
+		if len(t.Verbs) == 0 {
+			risk = "-"
 		}
-		u.printf("%s\n", strings.TrimRight(line, " "))
+		lines := brokenLines(required(t), columns-width-len("  medium  ~99999 tokens  "))
+		u.printf("%-*s  %s  %6s tokens  %s\n", width, name, u.paint(riskColor(t.Risk), fmt.Sprintf("%-6s", risk)), fmt.Sprint("~", t.Tokens), lines[0])
+		for _, more := range lines[1:] {
+			u.printf("%*s%s\n", width+len("  medium  ~99999 tokens  "), "", more)
+		}
 	}
 	if hidden > 0 && !all {
 		u.note("%d more are hidden from this agent; --all shows them", hidden)
 	}
+}
+
+const (
+	columns  = 100 // of a table
+	mostName = 40  // columns of it for the names of tools; a longer one has a line of its own
+)
+
+// required says what calls of a tool need, or why it is hidden.
+func required(t proxy.Shown) string {
+	if !t.Visible {
+		return fmt.Sprintf("hidden: %s: %s", t.Code, plain(t.Why))
+	}
+	var parts []string
+	for i := 0; i < len(t.Requires); i++ {
+		r := t.Requires[i]
+		if r.Fixed != "" {
+			parts = append(parts, plain(r.Fixed))
+			continue
+		}
+		verbs := alternatives(r.Verbs)
+		for ; i+1 < len(t.Requires) && t.Requires[i+1].Argument == r.Argument; i++ {
+			verbs += ", " + alternatives(t.Requires[i+1].Verbs)
+		}
+		parts = append(parts, plain(r.Argument)+": "+verbs)
+	}
+	if len(parts) == 0 {
+		return "no grant"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// alternatives writes verbs of which one is needed.
+func alternatives(verbs []capability.Verb) string {
+	texts := make([]string, len(verbs))
+	for i, v := range verbs {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, " or ")
+}
+
+// brokenLines breaks a text between words, into lines of a width where the words allow it.
+func brokenLines(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
 }
