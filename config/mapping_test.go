@@ -47,6 +47,17 @@ func TestLoadMappings(t *testing.T) {
 	}
 }
 
+// TestMappingDeclares: a server is forgotten only when its mapping declares nothing either.
+func TestMappingDeclares(t *testing.T) {
+	for name, want := range map[string]int{"filesystem": 0, "memory": 1} {
+		c := parse(t, "agents: a\nupstreams: {a: {command: [x], mapping: "+name+"}}\n")
+		_, findings, err := config.LoadMappings(c)
+		if err != nil || len(findings) != want {
+			t.Errorf("%s: %v, %v", name, findings, err)
+		}
+	}
+}
+
 func TestWrongMappings(t *testing.T) {
 	const uses = "upstreams: { a: { command: [x], declares: {}, mapping: own } }"
 	for name, tc := range map[string]struct {

@@ -214,16 +214,31 @@ func (r *reader) known(u *Upstream) {
 	}
 }
 
-// callable warns of a server that was forgotten to be given anything.
+// callable warns of a server that was forgotten to be given anything. What the mapping
+// of one declares, [LoadMappings] knows.
 func (r *reader) callable(u *Upstream) {
+	if u.Mapping == "" && u.undeclared() {
+		f := u.forgotten()
+		r.warn(f.Pos, f.Code, f.Text, f.Hint)
+	}
+}
+
+// undeclared reports whether nothing is declared of the server by itself.
+func (u *Upstream) undeclared() bool {
 	for _, t := range u.Tools {
 		if t.Declared {
-			return
+			return false
 		}
 	}
-	if !u.Declared && !u.Unmediated && u.Builtin == "" {
-		r.warn(u.Pos, "undeclared", "the upstream "+u.Name+" declares nothing, so that agents of the Ethos dialect cannot call its tools",
-			"write declares: with what it may touch, or unmediated: true")
+	return !u.Declared && !u.Unmediated && u.Builtin == ""
+}
+
+// forgotten is the finding of a server of which nothing is declared.
+func (u *Upstream) forgotten() capability.Finding {
+	return capability.Finding{
+		Code: "undeclared", Severity: capability.Warning, Pos: u.Pos,
+		Text: "the upstream " + u.Name + " declares nothing, so that agents of the Ethos dialect cannot call its tools",
+		Hint: "write declares: with what it may touch, or unmediated: true",
 	}
 }
 
