@@ -158,10 +158,14 @@ type target struct {
 	renewed   atomic.Pointer[http.Header] // in place of those of header, once they have changed
 	limit     int                         // bytes of a message
 	log       *slog.Logger
+	scrub     scrub
 }
 
 func newTarget(e Endpoint, o Options) (*target, error) {
-	t := &target{name: e.Name, carrier: e.HTTP, authorize: e.Authorize, renew: e.Renew, limit: o.Limits.Message, log: o.Log.With("upstream", e.Name)}
+	t := &target{
+		name: e.Name, carrier: e.HTTP, authorize: e.Authorize, renew: e.Renew,
+		limit: o.Limits.Message, log: o.Log.With("upstream", e.Name), scrub: o.Scrub,
+	}
 	var err error
 	if t.url, err = parseURL(e.URL); err != nil {
 		return nil, t.failed("has no usable URL", err)

@@ -257,6 +257,9 @@ func (s *fakeServer) behave(m asking, tool string, n int) {
 			os.Stderr.WriteString(line)
 		}
 		result(m.ID, `{}`)
+	case "confide":
+		os.Stderr.WriteString(strings.Repeat("x", n) + value + "\n")
+		os.Exit(3)
 	case "close stdout":
 		os.Stdout.Close()
 	case "stop reading":

@@ -181,7 +181,7 @@ func (c *web) deliver(ctx context.Context, method string, body []byte) error {
 	}
 	answer, err := c.refused(ctx, resp, 0, st.session)
 	if err == nil {
-		err = c.failed("does not take a notification", errors.New(quote(string(answer.Error))))
+		err = c.failed("does not take a notification", errors.New(quote(string(c.scrub.of(answer.Error, maxRefusal)))))
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func (f *feed) open() (*stream, error) {
 	}
 	if kind := media(resp.Header); resp.StatusCode != http.StatusOK || kind != mediaEvents {
 		discard(resp.Body)
-		return nil, f.failed("does not answer", fmt.Errorf("%w: %w", errNoFeed, &strange{resp.StatusCode, excerpt(kind, nil)}))
+		return nil, f.failed("does not answer", fmt.Errorf("%w: %w", errNoFeed, &strange{resp.StatusCode, f.excerpt(kind, nil, maxDiscard)}))
 	}
 	s := &stream{newEventReader(resp.Body, f.limit), resp}
 	if err = s.next(); err == nil {
@@ -254,7 +254,7 @@ func (f *feed) deliver(ctx context.Context, body []byte) error {
 		return nil
 	}
 	text, _ := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
-	odd := &strange{resp.StatusCode, excerpt(media(resp.Header), text)}
+	odd := &strange{resp.StatusCode, f.excerpt(media(resp.Header), text, maxDiscard)}
 	if resp.StatusCode == http.StatusNotFound {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}

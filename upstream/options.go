@@ -19,6 +19,10 @@ type Options struct {
 	// Log takes what the server does wrong, and what it says on its standard
 	// error. Nil is silence.
 	Log *slog.Logger
+
+	// Scrub takes secrets out of what the server says, before it is cut short for the
+	// log or an error: half of a secret is not found any more. Nil changes nothing.
+	Scrub func([]byte) []byte
 }
 
 // orDefault fills in what may be left out.

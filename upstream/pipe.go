@@ -144,7 +144,7 @@ func newPipe(name string, o Options, end context.CancelFunc) *pipe {
 	p := &pipe{
 		name:    name,
 		limit:   o.Limits.Message,
-		said:    newTranscript(o.Log.With("upstream", name)),
+		said:    newTranscript(o.Log.With("upstream", name), o.Scrub),
 		event:   o.Events,
 		many:    o.Shared,
 		done:    make(chan struct{}),

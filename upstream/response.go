@@ -182,7 +182,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	if kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest {
 		f = readFailure(doc, body, id)
 	}
-	odd := &strange{status: resp.StatusCode, text: excerpt(kind, body)}
+	odd := &strange{status: resp.StatusCode, text: c.excerpt(kind, body, maxRefusal)}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
 		return Answer{}, c.failed("wants to know who asks (401)", odd)
@@ -200,10 +200,11 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	return Answer{}, c.failed("does not answer", odd)
 }
 
-// excerpt is what of a body is worth a place in an error.
-func excerpt(kind string, body []byte) string {
+// excerpt is what of a body, read up to a limit, is worth a place in an error.
+func (t *target) excerpt(kind string, body []byte, limit int) string {
 	switch {
 	case len(body) > 0 && kind != mediaEvents:
+		body = t.scrub.of(body, limit)
 		return quote(string(body[:min(len(body), 2*maxQuote)]))
 	case kind != mediaJSON && kind != mediaEvents:
 		return kind
