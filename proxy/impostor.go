@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,7 +25,8 @@ func isImpostor(text []byte) bool {
 			n++
 		case letter == ownName[0]: // which stands in the name once
 			n = 1
-		case n > 0 && (c == '-' || c == '_'): // may stand between
+		case n > 0 && (c == '-' || c == '_' || c == '\u2010' || c == '\u2011'): // may stand between
+		case n > 0 && unicode.Is(unicode.Mn, c): // stands on the letter before
 		default:
 			n = 0
 		}
@@ -42,12 +44,11 @@ func looksLike(c rune) byte {
 		return lower(byte(c))
 	case c < utf8.RuneSelf:
 		return 0
-	case '\uFF41' <= c && c <= '\uFF5A':
-		return byte(c-'\uFF41') + 'a'
-	case '\uFF21' <= c && c <= '\uFF3A':
-		return byte(c-'\uFF21') + 'a'
-	case mathFirst <= c && c <= mathLast:
-		return "abcdefghijklmnopqrstuvwxyz"[(c-mathFirst)%26]
+	}
+	for _, set := range alphabets() {
+		if set.first <= c && c <= set.last {
+			return 'a' + byte((c-set.first)%26)
+		}
 	}
 	for _, alike := range lookalikes() {
 		if strings.ContainsRune(alike, c) {
@@ -58,20 +59,23 @@ func looksLike(c rune) byte {
 }
 
 // lookalikes are letters of other scripts behind the one that each is read as: Cyrillic,
-// Greek, Armenian, phonetic, Roman numerals.
+// Greek, Armenian, phonetic and its small capitals, Roman numerals.
 func lookalikes() [6]string {
 	return [...]string{
-		"a\u0430\u0410\u03B1\u0391\u0251",
-		"c\u0441\u0421\u03F2\u03F9\u217D\u216D",
-		"e\u0435\u0415\u0395\u04BD",
-		"g\u0261\u0581\u050C",
-		"p\u0440\u0420\u03C1\u03A1",
-		"t\u0442\u0422\u03C4\u03A4",
+		"a\u0430\u0410\u03B1\u0391\u0251\u1D00",
+		"c\u0441\u0421\u03F2\u03F9\u217D\u216D\u1D04",
+		"e\u0435\u0415\u0395\u04BD\u1D07",
+		"g\u0261\u0581\u050C\u0262",
+		"p\u0440\u0420\u03C1\u03A1\u1D18",
+		"t\u0442\u0422\u03C4\u03A4\u1D1B",
 	}
 }
 
-// The mathematical letters come as thirteen alphabets, capitals and small ones.
-const (
-	mathFirst = '\U0001D400'
-	mathLast  = '\U0001D6A3'
-)
+// alphabet is the letters of the alphabet, once or more often, as they stand in Unicode.
+type alphabet struct{ first, last rune }
+
+// alphabets are the wide letters, those in circles, and the mathematical ones: thirteen
+// alphabets, capitals and small ones.
+func alphabets() [4]alphabet {
+	return [...]alphabet{{'\uFF21', '\uFF3A'}, {'\uFF41', '\uFF5A'}, {'\u24B6', '\u24E9'}, {'\U0001D400', '\U0001D6A3'}}
+}
