@@ -72,7 +72,7 @@ func (t *Tool) revealing(line agents.Lineage, v Verdict) Verdict {
 		return v
 	}
 	for i := range v.Needs {
-		if n := &v.Needs[i]; !t.Declares(*n) {
+		if n := &v.Needs[i]; t.Declared == nil && !t.Declares(*n) { // where there is a declaration, it was part of the decision
 			return Verdict{
 				Decision: decide(line, n.Requirement).Narrowed(undisclosed), Needs: v.Needs, Argument: n.Argument, Why: undisclosed,
 			}
