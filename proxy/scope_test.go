@@ -286,7 +286,7 @@ func TestFidelityScoped(t *testing.T) {
 		if want[exposed] != "" {
 			continue // several servers have one of this name
 		}
-		args := []string{"requires: [ memory.read:k ]"}
+		args := []string{"requires: [ 'memory.read{key=k}' ]"}
 		for name := range d.InputSchema.Properties {
 			args = append(args, fmt.Sprintf("%q: { verb: fs.read, optional: true }", "."+strings.NewReplacer(".", `\.`, "[", `\[`, "]", `\]`).Replace(name)))
 		}
