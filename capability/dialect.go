@@ -87,8 +87,11 @@ var (
 // ryeAll is Rye's "god mode": every action on everything.
 const ryeAll = "rye.*"
 
-// isRye reports whether a token is a Rye capability string.
-func isRye(text string) bool { return strings.HasPrefix(text, "rye.") && !strings.Contains(text, "{") }
+// isRye reports whether a token is a Rye capability string, and no verb with a scope.
+func isRye(text string) bool {
+	end := strings.IndexAny(text, "{:")
+	return strings.HasPrefix(text, "rye.") && (end < 0 || text[end] != '{')
+}
 
 // parseRye reads rye.<action>.<type>[.<id pattern>], with the wildcards
 // rye.<action>.* and rye.* for all types and all actions. Those two stay one

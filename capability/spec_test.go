@@ -88,6 +88,8 @@ func TestParseSpecRefuses(t *testing.T) {
 		{"rye.execute.*.x", "is no Rye item type"},
 		{"rye.execute.tool.a b", "is no Rye id pattern"},
 		{"rye.execute.tool.[ab]", "is no Rye id pattern"},
+		{"rye.execute.tool.a:{", "is no Rye id pattern"},
+		{"rye.execute.thing:{id=x}", "is no Rye item type"},
 		{"net.get{hosts=[" + strings.Repeat("a,", 2000) + "a]}", "more than 1024 values"},
 		{"net.get{hosts=[" + strings.Repeat("a", 70_000) + "]}", "bytes"},
 		{strings.Repeat("é", 40) + ".x", "…"},
