@@ -22,10 +22,16 @@ func (r *request) google(root wire.Value) {
 // predicted refuses what would go on with a tool that is not offered: its call stands
 // there without an answer, as the model predicts one, or as an agent makes it up.
 func (r *request) predicted() {
+	offered := map[string]bool{} // a tool may stand there often
+	for _, ref := range r.kept {
+		offered[fold(ref.kind)] = true
+	}
+	tools := slices.Collect(maps.Keys(offered))
 	for _, id := range slices.Sorted(maps.Keys(r.waiting)) {
-		kind := r.waiting[id] // such as GOOGLE_SEARCH_WEB, of googleSearch
-		if !slices.ContainsFunc(r.kept, func(ref reference) bool { return strings.HasPrefix(fold(kind), fold(ref.kind)) }) {
-			r.deny(http.StatusForbidden, capability.ScopeViolation, "the contents stand in the middle of "+clip(kind)+", which is left out: begin another turn")
+		kind := fold(r.waiting[id]) // such as GOOGLE_SEARCH_WEB, of googleSearch
+		if !slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(kind, tool) }) {
+			r.deny(http.StatusForbidden, capability.ScopeViolation, "the contents stand in the middle of "+clip(r.waiting[id])+", which is left out: begin another turn")
+			return
 		}
 	}
 }
@@ -243,6 +249,9 @@ func (r *request) googleTools(v wire.Value) bool {
 }
 
 func (r *request) googleTool(name string, v wire.Value) bool {
+	if r.full() {
+		return true
+	}
 	var code capability.Code
 	var why string
 	switch fold(name) {

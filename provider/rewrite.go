@@ -16,6 +16,7 @@ const (
 	maxTools  = 1024          // tools, wherever they stand
 	maxScoped = 32            // of them, those that take a list of domains
 	maxList   = 1024          // entries of such a list
+	maxNotes  = 1024          // changes
 )
 
 // Rewrite returns a request as it may go up for an agent, and what was done to it.
@@ -361,5 +362,11 @@ func (r *request) embedded(v wire.Value) bool {
 	return true
 }
 
-// note records a change.
-func (r *request) note(c Change) { r.changes = append(r.changes, c) }
+// note records a change. Nobody reads more of them than there are tools.
+func (r *request) note(c Change) {
+	if len(r.changes) == maxNotes {
+		r.exceeds("things that would have to be changed")
+		return
+	}
+	r.changes = append(r.changes, c)
+}

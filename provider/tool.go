@@ -78,8 +78,7 @@ func (r *request) tool(v wire.Value) bool {
 		r.refuse("a tool should be an object with a type that is text")
 		return true
 	}
-	if len(r.kept)+len(r.gone) >= maxTools {
-		r.exceeds("tools")
+	if r.full() {
 		return true
 	}
 	name := cmp.Or(textOf(v, "name"), textOf(v, "server_label"))
@@ -91,6 +90,15 @@ func (r *request) tool(v wire.Value) bool {
 		return false
 	}
 	r.kept = append(r.kept, ref)
+	return true
+}
+
+// full refuses a request that has as many tools already as there can be.
+func (r *request) full() bool {
+	if len(r.kept)+len(r.gone) < maxTools {
+		return false
+	}
+	r.exceeds("tools")
 	return true
 }
 
@@ -261,7 +269,7 @@ func (r *request) directly(v wire.Value, byDefault bool, kind string) {
 // moveCache gives the mark that ends the cached part of a request to the last tool
 // that stays, when the tool that had it is left out.
 func (r *request) moveCache(v wire.Value) {
-	if r.kit != anthropicKit || len(r.gone) == 0 || len(r.kept) == 0 {
+	if r.kit != anthropicKit || len(r.gone) == 0 || len(r.kept) == 0 || r.refused != nil {
 		return
 	}
 	var last wire.Value

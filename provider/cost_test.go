@@ -1,0 +1,67 @@
+package provider_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+)
+
+// list writes texts with commas between.
+func list(n int, element func(int) string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = element(i)
+	}
+	return strings.Join(all, ",")
+}
+
+// TestTooMuch: what an agent can write again and again is bounded, whichever member it
+// stands in and whether it stays or not.
+func TestTooMuch(t *testing.T) {
+	same := func(text string) func(int) string { return func(int) string { return text } }
+	for name, test := range map[string]struct {
+		where, body, element string
+		most                 int
+	}{
+		"tools at Google":             {generate, `{"contents":[],"tools":[%s]}`, `{"functionDeclarations":[]}`, 1024},
+		"tools at Google, left out":   {generate, `{"contents":[],"tools":[%s]}`, `{"codeExecution":{}}`, 1024},
+		"plugins, left out":           {router, `{"messages":[],"plugins":[%s]}`, `{}`, 1024},
+		"foreign tools, left out":     {messages, `{"messages":[{"role":"system","content":[%s]}]}`, `{"type":"tool_addition","tool":{"type":"mcp_tool_reference"}}`, 1024},
+		"tools of a group, left out":  {responses, `{"tools":[{"type":"namespace","tools":[%s]}]}`, `{"type":"x"}`, 1023},
+		"tools in the midst of words": {messages, `{"messages":[{"role":"system","content":[%s]}]}`, `{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"f"}}}`, 1024},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, refused := rewrite(t, test.where, fmt.Sprintf(test.body, list(test.most, same(test.element))), holding(t)); refused != nil {
+				t.Errorf("%d: %v", test.most, refused)
+			}
+			if _, _, refused := rewrite(t, test.where, fmt.Sprintf(test.body, list(test.most+1, same(test.element))), holding(t)); refused == nil || refused.Code != capability.LimitExceeded {
+				t.Errorf("%d: %v", test.most+1, refused)
+			}
+		})
+	}
+}
+
+// TestWaitingCost: calls that wait are not held against every tool each: what either
+// of them costs is by its own length.
+func TestWaitingCost(t *testing.T) {
+	const body = `{"tools":[%s,{"googleSearch":{}}],"contents":[{"parts":[%s]}]}`
+	tool := func(int) string { return `{"functionDeclarations":[]}` }
+	cost := func(tools, calls int) uint64 {
+		asked := fmt.Sprintf(body, list(tools, tool), list(calls, func(i int) string { return fmt.Sprintf(`{"toolCall":{"id":"%d","toolType":"GOOGLE_SEARCH_WEB"}}`, i) }))
+		p := holding(t, "provider.web_search")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, refused := rewrite(t, generate, asked, p)
+		runtime.ReadMemStats(&after)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if apart, together := cost(1000, 1)+cost(1, 1000), cost(1000, 1000); together > 2*apart {
+		t.Errorf("%d bytes apart, %d together", apart, together)
+	}
+}
