@@ -98,6 +98,8 @@ func TestDisguises(t *testing.T) {
 		"what was found in the turn behind": {where: messages, body: turns(search, found)},
 		"what was found long ago":           {where: messages, body: turns(search+","+found, `{"type":"text","text":"a"}`)},
 
+		"what waits twice, answered once":              {where: messages, body: turns(search+","+search, found), code: capability.MalformedRequest},
+		"what waits at Google behind what is offered":  {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks, strings.Replace(asks, "GOOGLE_SEARCH_WEB", "GOOGLE_MAPS", 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.MalformedRequest},
 		"a search at Google that waits":                {where: generate, body: predicted(asks), code: capability.ScopeViolation},
 		"one that was answered before it was asked":    {where: generate, body: predicted(told, asks), code: capability.ScopeViolation},
 		"one whose tool is another":                    {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.ScopeViolation},

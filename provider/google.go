@@ -48,6 +48,9 @@ func (r *request) calls(v wire.Value, waits bool) bool {
 	if r.waiting == nil {
 		r.waiting = map[string]string{}
 	}
+	if _, twice := r.waiting[id]; twice {
+		r.refuse(twoCalls)
+	}
 	r.waiting[id] = cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))
 	return true
 }

@@ -215,6 +215,9 @@ func (r *request) addition(v wire.Value) bool {
 	return r.unknown(kind)(v)
 }
 
+// twoCalls is why a request is refused in which one answer would do for two calls.
+const twoCalls = "two calls of tools have one id, and nothing has answered the first"
+
 // paused refuses to continue a turn in the middle of a tool that is not offered:
 // the provider would run what the agent wrote into it, or want the tool again.
 func (r *request) paused(root wire.Value) {
@@ -226,8 +229,11 @@ func (r *request) paused(root wire.Value) {
 			continue
 		}
 		for block := range content.Elems() {
-			if !r.mayContinue(block) {
-				waiting[textOf(block, "id")] = block
+			if id := textOf(block, "id"); !r.mayContinue(block) {
+				if _, twice := waiting[id]; twice {
+					r.refuse(twoCalls)
+				}
+				waiting[id] = block
 			}
 			if strings.HasSuffix(textOf(block, "type"), "_tool_result") { // anything else may name it
 				delete(waiting, textOf(block, "tool_use_id"))
