@@ -330,8 +330,11 @@ func (w *world) unsecret(_ []string, a slog.Attr) slog.Attr {
 	case slog.KindString:
 		a.Value = slog.StringValue(w.scrubText(a.Value.String()))
 	case slog.KindAny:
-		if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(w.scrubText(err.Error()))
+		err, isError := a.Value.Any().(error)
+		if text := fmt.Sprint(a.Value.Any()); w.scrubText(text) != text { // whatever it was written as
+			a.Value = slog.StringValue(w.scrubText(text))
+		} else if isError {
+			a.Value = slog.StringValue(err.Error())
 		}
 	}
 	return a

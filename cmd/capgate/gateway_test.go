@@ -130,8 +130,8 @@ func TestLogUnsecret(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
 		var log strings.Builder
 		a := &app{ui: &ui{std: stdio{err: &log}}, settings: config.Settings{LogFormat: form}}
-		a.logger(w, slog.LevelInfo).Warn("it says "+key, "error", fmt.Errorf("malformed HTTP status code %q", key), "provider", key, "times", 3)
-		if text := log.String(); strings.Contains(text, key) || strings.Count(text, "{{secret:k}}") != 3 || !strings.Contains(text, "3") {
+		a.logger(w, slog.LevelInfo).Warn("it says "+key, "error", fmt.Errorf("malformed HTTP status code %q", key), "provider", key, "times", 3, "all", []string{key}, "by", map[string]string{key: key}, "in", 4*time.Second)
+		if text := log.String(); strings.Contains(text, key) || strings.Count(text, "{{secret:k}}") != 6 || !strings.Contains(text, "3") || !strings.Contains(text, "4") {
 			t.Errorf("%s: %s", form, text)
 		}
 	}
