@@ -36,7 +36,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Time{}) // of the request before, on the same connection
 	if r.ContentLength != 0 {            // net/http waits for the rest of a body before it answers, also one that nobody reads
-		_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // where it cannot be set, takeIn says so
+		if err := rc.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) { // no network
+			http.Error(w, "the connection cannot be used", http.StatusInternalServerError)
+			return
+		}
 	}
 	switch r.URL.Path {
 	case "/mcp", "/mcp/":

@@ -52,11 +52,7 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	if v.r.ContentLength > int64(limit) {
 		return tooLong(limit)
 	}
-	rc := http.NewResponseController(v.w)
-	err := rc.SetReadDeadline(time.Now().Add(bodyTime))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return &spoilt{http.StatusInternalServerError, codeInternal, "the connection cannot be used"}
-	}
+	var err error
 	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
 	switch {
 	case errors.Is(err, errLong):
@@ -64,7 +60,7 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	case err != nil:
 		return &spoilt{http.StatusBadRequest, codeParse, "the message broke off"}
 	}
-	_ = rc.SetReadDeadline(time.Time{}) // where there was none, there is none to take back
+	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // where there was none, there is none to take back
 	return nil
 }
 
