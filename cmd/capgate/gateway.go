@@ -330,11 +330,10 @@ func (w *world) unsecret(_ []string, a slog.Attr) slog.Attr {
 	case slog.KindString:
 		a.Value = slog.StringValue(w.scrubText(a.Value.String()))
 	case slog.KindAny:
-		err, isError := a.Value.Any().(error)
-		if text := fmt.Sprint(a.Value.Any()); w.scrubText(text) != text { // whatever it was written as
-			a.Value = slog.StringValue(w.scrubText(text))
-		} else if isError {
-			a.Value = slog.StringValue(err.Error())
+		_, isError := a.Value.Any().(error)
+		text := fmt.Sprint(a.Value.Any())
+		if scrubbed := w.scrubText(text); isError || scrubbed != text {
+			a.Value = slog.StringValue(scrubbed)
 		}
 	}
 	return a
