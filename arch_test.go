@@ -21,15 +21,15 @@ const module = "capgate"
 // capability/pattern is the engine inside capability: no one else sees it, so
 // that every question about authority is asked of capability.
 const imports = `
-wire secrets store:                     nothing
+wire secrets store leash:               nothing
 capability/pattern:                     nothing
 capability:                             capability/pattern
 capability/hostfs guardrail:            capability
 agents mapping skills provider sandbox: wire capability guardrail
 gate:     wire capability guardrail agents mapping
-upstream: wire capability guardrail secrets sandbox
+upstream: wire leash capability guardrail secrets sandbox
 builtin:  wire capability capability/hostfs guardrail secrets sandbox store agents mapping skills upstream
-proxy:    wire capability guardrail secrets sandbox store agents mapping skills provider gate upstream
+proxy:    wire leash capability guardrail secrets sandbox store agents mapping skills provider gate upstream
 config:   wire capability guardrail secrets sandbox store agents mapping skills provider gate upstream
 clients learn doctor: everything but capability/pattern builtin proxy cmd/capgate
 cmd/capgate: everything but capability/pattern

@@ -9,6 +9,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/leash"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -314,8 +315,8 @@ func (c *call) broken(o *order, err error) reply {
 
 // exchange sends an order up, as often as the server asks for input in between.
 func (c *call) exchange(o *order) (upstream.Answer, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(o.line.up()))
-	defer cancel()
+	ctx := leash.New(c.ctx).Within(c.timeLimit(o.line.up()))
+	defer ctx.Cut(nil)
 	if c.modern && o.line.up().asksClient() {
 		conn, err := o.line.link.Conn(ctx)
 		if err != nil {

@@ -1,13 +1,13 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"capgate/guardrail"
+	"capgate/leash"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -212,10 +212,10 @@ func isLegacyValue(v wire.Value) bool {
 func (v *visit) request(m message, s *session) {
 	c := v.begin(m)
 	c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
-	ctx, cancel := context.WithCancel(v.r.Context())
-	defer cancel()
+	ctx := leash.New(v.r.Context())
+	defer ctx.Cut(nil)
 	c.ctx = ctx
-	if !s.begin(m.id, cancel) {
+	if !s.begin(m.id, func() { ctx.Cut(nil) }) {
 		v.refuse(http.StatusBadRequest, m.id, codeRequest, "a request of the same id is being answered")
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"capgate/leash"
 	"capgate/wire"
 )
 
@@ -32,29 +33,13 @@ type exchange struct {
 	stance *stance // it was sent with
 	into   *[]byte // where the answer may be read into
 
-	ctx    context.Context //nolint:containedctx // the request's: it ends with the caller's, and with the connection
-	cancel context.CancelCauseFunc
-	stop   func() bool // lets go of the caller's context
+	ctx    *leash.Leash // the request's: it ends with the caller's, and with the connection
+	caller leash.Hook   // on the caller's context
 
 	asks   asks
 	asking sync.WaitGroup // the sink is asked
 
 	draining bool // somebody else ends ctx
-}
-
-// carried is a context that ends with one context and has the values of another.
-type carried struct {
-	context.Context //nolint:containedctx // it is a context itself
-
-	values context.Context //nolint:containedctx // the same
-}
-
-// Value returns the value of either.
-func (c carried) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
 }
 
 // apart is a context without the values of the one that it was made of: those of
@@ -72,19 +57,18 @@ func (c *web) begin(ctx context.Context, s Sink) *exchange {
 	if s == nil {
 		s = unheard{}
 	}
-	life, cancel := context.WithCancelCause(c.life)
-	x := &exchange{web: c, id: c.ids.Add(1), sink: s, ctx: carried{life, ctx}, cancel: cancel}
-	x.stop = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	x := &exchange{web: c, id: c.ids.Add(1), sink: s, ctx: leash.New(c.life).Lend(ctx)}
+	x.caller.Hang(ctx, func() { x.ctx.Cut(context.Cause(ctx)) })
 	return x
 }
 
 // finish ends what the server asked meanwhile, so that no sink is used after it.
 func (x *exchange) finish() {
-	x.stop()
+	x.caller.Off()
 	x.asks.end()
 	x.asking.Wait()
 	if !x.draining {
-		x.cancel(nil)
+		x.ctx.Cut(nil)
 	}
 }
 
@@ -235,7 +219,7 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 		return nil
 	}
 	id, params := m.id.Raw(), m.params.Raw()
-	sink, during := x.sink, x.ctx
+	sink, during := x.sink, context.Context(x.ctx)
 	if m.method == ping {
 		sink, during = pong{}, x.life
 	}
@@ -324,11 +308,11 @@ func (c *web) listenFrom(ctx context.Context, st *stance, id string) (*http.Resp
 func (x *exchange) drain(body io.ReadCloser) {
 	x.draining = true
 	go func() {
-		timer := time.AfterFunc(tailTime, func() { x.cancel(nil) })
+		timer := time.AfterFunc(tailTime, func() { x.ctx.Cut(nil) })
 		_, _ = io.CopyN(io.Discard, body, tailBytes)
 		_ = body.Close()
 		timer.Stop()
-		x.cancel(nil)
+		x.ctx.Cut(nil)
 	}()
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"capgate/leash"
 	"capgate/wire"
 )
 
@@ -60,7 +61,8 @@ func newWeb(ctx context.Context, t *target, o Options) *web {
 		get:    template(http.MethodGet, t.url),
 		done:   make(chan struct{}),
 	}
-	c.life, c.end = context.WithCancelCause(apart{context.WithoutCancel(ctx)})
+	life := leash.New(apart{context.WithoutCancel(ctx)})
+	c.life, c.end = life, life.Cut
 	c.set(func(*stance) {})
 	return c
 }
@@ -152,8 +154,8 @@ func (c *web) over(ctx context.Context) error {
 func (c *web) Notify(ctx context.Context, method string, params []byte) error {
 	sent := make(chan error, 1)
 	go func() {
-		bound, cancel := context.WithTimeout(carried{c.life, ctx}, replyTime)
-		defer cancel()
+		bound := leash.New(c.life).Lend(ctx).Within(replyTime)
+		defer bound.Cut(nil)
 		sent <- c.deliver(bound, method, appendNote(method, params))
 	}()
 	select {

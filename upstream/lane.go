@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"capgate/leash"
 )
 
 const (
@@ -89,14 +91,15 @@ func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }) // whoever waits is woken
+	body := &freight{lanes: p, lane: l}
+	body.hook.Hang(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }) // whoever waits is woken
 	resp, err := l.exchange(req)
 	if err != nil {
-		stop()
+		body.hook.Off()
 		_ = l.conn.Close()
 		return nil, err
 	}
-	body := &freight{ReadCloser: resp.Body, lanes: p, lane: l, stop: stop, keep: !resp.Close}
+	body.ReadCloser, body.keep = resp.Body, !resp.Close
 	if resp.Body == http.NoBody {
 		body.end(true)
 		return resp, nil
@@ -275,8 +278,8 @@ type freight struct {
 
 	lanes *lanes
 	lane  *lane
-	stop  func() bool // lets go of the request's context
-	keep  bool        // the server lets the connection be used again
+	hook  leash.Hook // on the request's context
+	keep  bool       // the server lets the connection be used again
 	once  sync.Once
 }
 
@@ -297,7 +300,7 @@ func (f *freight) Close() error {
 
 func (f *freight) end(whole bool) {
 	f.once.Do(func() {
-		if f.stop() && whole && f.keep && f.lane.r.Buffered() == 0 {
+		if f.hook.Off() && whole && f.keep && f.lane.r.Buffered() == 0 {
 			f.lanes.put(f.lane)
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"capgate/leash"
 	"capgate/wire"
 )
 
@@ -232,8 +233,8 @@ func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
 func (f *feed) post(ctx context.Context, body []byte) <-chan error {
 	posted := make(chan error, 1)
 	go func() {
-		bound, cancel := context.WithTimeout(carried{f.life, ctx}, replyTime)
-		defer cancel()
+		bound := leash.New(f.life).Lend(ctx).Within(replyTime)
+		defer bound.Cut(nil)
 		err := f.deliver(bound, body)
 		posted <- err
 		var failed *Failed
