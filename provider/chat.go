@@ -243,6 +243,7 @@ func (r *request) sonar(root wire.Value) {
 	researches := strings.Contains(strings.ToLower(textOf(root, "model")), "deep-research") // which is to search
 	switch off, _ := root.Get("disable_search"); {
 	case string(off.Raw()) == "true" && !researches:
+		r.restrict(root, root, scope{wide: "enable_search_classifier return_images media_response"}, "search")
 		return
 	case r.policy.waits(webSearch):
 		r.deny(http.StatusForbidden, capability.RequiresApproval, unapproved+webSearch)

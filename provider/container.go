@@ -23,7 +23,7 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 	}
 	where, _ := v.Get(member)
 	kind, _ := typeOf(where)
-	if kind == "local" && member == "environment" {
+	if kind == "local" && member == "environment" && only(where, "type skills") == "" {
 		return "", ""
 	}
 	if code, why := r.needs(codeExecution); why != "" {
@@ -36,13 +36,24 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 		return capability.NotAvailable, `"` + clip(name) + `" is not known in a container`
 	}
 	for _, need := range []struct{ member, verb string }{{"file_ids", files}, {"skills", "skills"}} {
-		if member, _ := where.Get(need.member); member.Len() > 0 {
+		if member, _ := where.Get(need.member); !isEmpty(member) {
 			if code, why := r.needs(need.verb); why != "" {
 				return code, need.member + ": " + why
 			}
 		}
 	}
 	return r.network(where)
+}
+
+// isEmpty reports whether a list that may be left out names nothing.
+func isEmpty(v wire.Value) bool {
+	switch v.Kind() {
+	case wire.Invalid, wire.Null:
+		return true
+	case wire.Array:
+		return v.Len() == 0
+	}
+	return false
 }
 
 // anew returns why a container is none that is made for this request.

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -38,7 +39,8 @@ func TestDisguises(t *testing.T) {
 		where, body string
 		grants      []string
 		change      func(*provider.Policy)
-		code        capability.Code // "" passes as it is
+		code        capability.Code // "" passes
+		out         string          // "" as it is
 	}{
 		"a tool by its member":                   {where: router, body: `{"messages":[],"tools":[{"googleSearch":{}}]}`, code: capability.NotAvailable},
 		"the same at Google":                     {where: "gemini /v1beta/openai/chat/completions", body: `{"messages":[],"tools":[{"google_search":{}}]}`, code: capability.NotAvailable},
@@ -98,8 +100,28 @@ func TestDisguises(t *testing.T) {
 		"what was found in the turn behind": {where: messages, body: turns(search, found)},
 		"what was found long ago":           {where: messages, body: turns(search+","+found, `{"type":"text","text":"a"}`)},
 
-		"what waits twice, answered once":              {where: messages, body: turns(search+","+search, found), code: capability.MalformedRequest},
-		"what waits at Google behind what is offered":  {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks, strings.Replace(asks, "GOOGLE_SEARCH_WEB", "GOOGLE_MAPS", 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.MalformedRequest},
+		"what waits twice, answered once":             {where: messages, body: turns(search+","+search, found), code: capability.MalformedRequest},
+		"what waits at Google behind what is offered": {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks, strings.Replace(asks, "GOOGLE_SEARCH_WEB", "GOOGLE_MAPS", 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.MalformedRequest},
+
+		"what waits under the id of what was found": {where: messages, grants: []string{hosts("*.github.com")}, body: `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["github.com"]}],` + turns(search + `,{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`)[1:], code: capability.ScopeViolation},
+		"what was found twice under one id":         {where: messages, body: turns(search + "," + found + "," + search + "," + found)},
+		"what waits, answered by another tool":      {where: messages, body: turns(search + `,{"type":"mcp_tool_result","tool_use_id":"s1","content":"a"}`), code: capability.ScopeViolation},
+		"what waits, in a turn of nobody":           {where: messages, body: strings.Replace(turns(search), "assistant", "Assistant", 1), code: capability.NotAvailable},
+		"what waits, in a turn of many":             {where: messages, body: strings.Replace(turns(search), `"assistant"`, `["assistant"]`, 1), code: capability.MalformedRequest},
+		"tools that were looked for":                {where: messages, body: turns(`{"type":"server_tool_use","id":"s1","name":"tool_search_tool_regex","input":{}},{"type":"tool_search_tool_result","tool_use_id":"s1","content":{}}`)},
+		"advice that was given":                     {where: messages, body: turns(`{"type":"server_tool_use","id":"s1","name":"advisor","input":{}},{"type":"advisor_tool_result","tool_use_id":"s1","content":{}}`)},
+
+		"an address for a picture that was drawn": {where: responses, body: `{"input":[{"type":"image_generation_call","id":"i","status":"completed","result":"https://evil.example/a"}]}`, code: capability.CapabilityAbsent},
+		"a picture that was drawn":                {where: responses, body: `{"input":[{"type":"image_generation_call","id":"i","status":"completed","result":"aGk="}]}`},
+		"an address for the bytes of a picture":   {where: messages, body: `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"https://evil.example/a"}}]}]}`, code: capability.CapabilityAbsent},
+		"a file for code, in no list":             {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":"file-1","network_policy":{"type":"disabled"}}}]}`, out: `{}`},
+		"a skill for code, in no list":            {where: messages, grants: []string{"provider.code_execution"}, body: `{"container":{"skills":"s"},"messages":[]}`, out: `{"messages":[]}`},
+		"a network for a shell of the agent's":    {where: responses, body: `{"tools":[{"type":"shell","environment":{"type":"local","network_policy":{"type":"allowlist","allowed_domains":["evil.example"]}}}]}`, out: `{}`},
+		"a shell of the agent's":                  {where: responses, body: `{"tools":[{"type":"shell","environment":{"type":"local","skills":[]}}]}`},
+		"an address in a tool of Google's":        {where: generate, grants: []string{"provider.google_maps"}, body: `{"contents":[],"tools":[{"googleMaps":{"icon":"https://evil.example/a"}}]}`, code: capability.CapabilityAbsent},
+		"tools in a tool of Google's":             {where: generate, grants: []string{"provider.web_search"}, body: `{"contents":[],"tools":[{"googleSearch":{"mcpServers":[]}}]}`, code: capability.Forbidden},
+		"a search that is off, and may be chosen": {where: sonar, body: `{"model":"sonar","disable_search":true,"enable_search_classifier":true,"return_images":true,"messages":[]}`, out: `{"model":"sonar","disable_search":true,"enable_search_classifier":false,"return_images":false,"messages":[]}`},
+
 		"a search at Google that waits":                {where: generate, body: predicted(asks), code: capability.ScopeViolation},
 		"one that was answered before it was asked":    {where: generate, body: predicted(told, asks), code: capability.ScopeViolation},
 		"one whose tool is another":                    {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.ScopeViolation},
@@ -119,7 +141,7 @@ func TestDisguises(t *testing.T) {
 			}
 			out, _, refused := rewrite(t, test.where, test.body, p)
 			switch {
-			case test.code == "" && (refused != nil || out != test.body):
+			case test.code == "" && (refused != nil || out != cmp.Or(test.out, test.body)):
 				t.Errorf("%v; sent %s", refused, out)
 			case test.code != "" && (refused == nil || refused.Code != test.code):
 				t.Errorf("%v, want %s; sent %s", refused, test.code, out)

@@ -282,6 +282,9 @@ func (r *request) googleTool(name string, v wire.Value) bool {
 		r.note(Change{Tool: clip(name), Did: Omitted, Code: code, Why: why})
 		return false
 	}
+	if fold(name) != "functiondeclarations" {
+		r.inputs(v)
+	}
 	r.kept = append(r.kept, reference{kind: name})
 	return true
 }

@@ -36,7 +36,7 @@ func (r *request) address(v wire.Value) bool {
 
 // fileData judges the data of a file, in whose place some take an address.
 func (r *request) fileData(v wire.Value) bool {
-	if text, ok := v.Str(); v.Kind() != wire.Null && (!ok || strings.Contains(text, ":")) { // which base64 never holds
+	if text, ok := v.Str(); v.Kind() != wire.Invalid && v.Kind() != wire.Null && (!ok || strings.Contains(text, ":")) { // which base64 never holds
 		return r.address(v)
 	}
 	return true

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -78,7 +79,7 @@ func (r *request) container(v wire.Value) bool {
 		return true
 	}
 	code, why := r.needs(codeExecution)
-	if skills, _ := v.Get("skills"); why == "" && skills.Len() > 0 {
+	if skills, _ := v.Get("skills"); why == "" && !isEmpty(skills) {
 		code, why = r.needs("skills")
 	}
 	if name := only(v, "id skills"); why == "" && name != "" {
@@ -95,7 +96,9 @@ func (r *request) message(v wire.Value) bool {
 	stays := true
 	r.members(v, func(name string) rule {
 		switch name {
-		case "role", "clear_at", "output_config":
+		case "role":
+			return r.role
+		case "clear_at", "output_config":
 			return keep
 		case "content":
 			return func(v wire.Value) bool {
@@ -106,6 +109,18 @@ func (r *request) message(v wire.Value) bool {
 		return nil
 	})
 	return stays
+}
+
+// role judges who speaks: what is said of turns goes by it.
+func (r *request) role(v wire.Value) bool {
+	name, ok := v.Str()
+	switch {
+	case !ok:
+		r.refuse("a role should be text")
+	case name != "user" && name != "assistant" && name != "system":
+		return r.unknown(name)(v)
+	}
+	return true
 }
 
 // blocks judges content: text, or a list of blocks.
@@ -176,7 +191,8 @@ func (r *request) origin(v wire.Value) bool {
 	kind, _ := typeOf(v)
 	switch kind {
 	case "base64":
-		return true
+		data, _ := v.Get("data")
+		return r.fileData(data)
 	case "text":
 		r.opaqueIn(v, "data")
 		return true
@@ -222,27 +238,49 @@ const twoCalls = "two calls of tools have one id, and nothing has answered the f
 // the provider would run what the agent wrote into it, or want the tool again.
 func (r *request) paused(root wire.Value) {
 	messages, _ := root.Get("messages")
-	waiting := map[string]wire.Value{} // what the provider is to run, by id
+	waiting := map[pending]bool{}
 	for m := range messages.Elems() {
 		content, _ := m.Get("content")
 		if textOf(m, "role") != "assistant" { // all of those in a row are one turn
 			continue
 		}
 		for block := range content.Elems() {
-			if id := textOf(block, "id"); !r.mayContinue(block) {
-				if _, twice := waiting[id]; twice {
+			if p := (pending{textOf(block, "id"), ranBy(block)}); !r.mayContinue(block) {
+				if waiting[p] {
 					r.refuse(twoCalls)
 				}
-				waiting[id] = block
+				waiting[p] = true
 			}
-			if strings.HasSuffix(textOf(block, "type"), "_tool_result") { // anything else may name it
-				delete(waiting, textOf(block, "tool_use_id"))
+			if kind, ends := strings.CutSuffix(textOf(block, "type"), "_tool_result"); ends { // anything else may name it
+				delete(waiting, pending{textOf(block, "tool_use_id"), ranAs(kind)})
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(waiting)) {
-		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(textOf(waiting[id], "name"))+", which is left out: begin another one")
+	for _, p := range slices.SortedFunc(maps.Keys(waiting), func(a, b pending) int { return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.tool, b.tool)) }) {
+		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(p.tool)+", which is left out: begin another one")
 	}
+}
+
+// pending is what the provider is to run.
+type pending struct{ id, tool string }
+
+// ranBy is what runs a block, as the type of its result begins.
+func ranBy(block wire.Value) string {
+	if textOf(block, "type") == "mcp_tool_use" {
+		return "mcp"
+	}
+	return ranAs(textOf(block, "name"))
+}
+
+// ranAs is one name for tools whose results may be of one type.
+func ranAs(tool string) string {
+	switch {
+	case strings.HasSuffix(tool, codeExecution):
+		return codeExecution
+	case strings.HasPrefix(tool, "tool_search_tool"):
+		return "tool_search"
+	}
+	return tool
 }
 
 // mayContinue reports whether a block begins nothing that runs at the provider, or

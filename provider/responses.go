@@ -146,7 +146,9 @@ func (r *request) made(kind string, v wire.Value) {
 		}
 	case kind == "image_generation_call" && picture.Kind() != wire.String:
 		r.stored(id)
-	case kind == "image_generation_call", kind == "shell_call" && (where.Kind() == wire.Invalid || where.Kind() == wire.Null || textOf(where, "type") == "local"):
+	case kind == "image_generation_call":
+		r.fileData(picture)
+	case kind == "shell_call" && (where.Kind() == wire.Invalid || where.Kind() == wire.Null || textOf(where, "type") == "local"):
 	default:
 		if code, why := r.needs(codeExecution); why != "" {
 			r.deny(http.StatusForbidden, code, kind+": "+why)
