@@ -76,8 +76,10 @@ func TestDisguises(t *testing.T) {
 		"a picture that is embedded":              {where: "openai /v1/embeddings", body: `{"input":[{"image":"https://a.example/"}]}`, code: capability.Forbidden},
 		"many pictures that are embedded":         {where: "openai /v1/embeddings", body: `{"input":[["https://a.example/"]]}`, code: capability.Forbidden},
 
-		"another agent's answer, compared": {where: responses, body: `{"prompt_cache_options":{"comparison_response_id":"resp_1"},"input":"a"}`, code: capability.Forbidden},
-		"how long a prompt is kept":        {where: responses, body: `{"prompt_cache_options":{"mode":"explicit","ttl":"30m"},"input":"a"}`},
+		"another agent's answer, compared":  {where: responses, body: `{"prompt_cache_options":{"comparison_response_id":"resp_1"},"input":"a"}`, code: capability.Forbidden},
+		"another agent's message, compared": {where: messages, body: `{"diagnostics":{"previous_message_id":"msg_1"},"messages":[]}`, out: `{"messages":[]}`},
+		"the first message, compared":       {where: messages, body: `{"diagnostics":{"previous_message_id":null},"messages":[]}`},
+		"how long a prompt is kept":         {where: responses, body: `{"prompt_cache_options":{"mode":"explicit","ttl":"30m"},"input":"a"}`},
 
 		"a file at who sounds like Google":        {where: generate, grants: []string{"provider.files"}, body: file("https://generativelanguage.evil.example/?what=is+known"), code: capability.CapabilityAbsent},
 		"a path that sounds like Google":          {where: generate, grants: []string{"provider.files"}, body: file("https:files/x"), code: capability.CapabilityAbsent},

@@ -41,8 +41,10 @@ func (r *request) messagesMember(name string) rule {
 	case "max_tokens", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
 		"inference_geo", "speed", "cache_control", "thinking":
 		return keep
-	case "context_management", "compaction", "diagnostics":
+	case "context_management", "compaction":
 		return r.sniffed
+	case "diagnostics":
+		return r.diagnostics
 	case "model":
 		return r.modelMember
 	case "system":
@@ -63,6 +65,17 @@ func (r *request) messagesMember(name string) rule {
 		return r.refusedUnlessNull(`"` + name + `" is not open to agents`)
 	}
 	return nil
+}
+
+// diagnostics leaves out a comparison with a message that is kept, of whoever has the
+// key.
+func (r *request) diagnostics(v wire.Value) bool {
+	r.sniff(v)
+	if earlier, _ := v.Get("previous_message_id"); earlier.Kind() == wire.Invalid || earlier.Kind() == wire.Null {
+		return true
+	}
+	r.note(Change{Tool: "diagnostics", Did: Omitted, Code: capability.Forbidden, Why: "whose the message is that it compares with cannot be told"})
+	return false
 }
 
 func (r *request) anthropicTools(v wire.Value) bool {
