@@ -28,8 +28,8 @@ func (r *request) choice(v wire.Value) bool {
 	case v.Kind() != wire.Object:
 		return true
 	}
-	if allowed, ok := v.Get("allowed_tools"); ok { // chat: an object of its own
-		return r.allowedTools(allowed)
+	if allowed, ok := v.Get("allowed_tools"); ok && !r.allowedTools(allowed) { // chat: an object of its own
+		return false
 	}
 	if textOf(v, "type") == "allowed_tools" {
 		return r.allowedTools(v)
@@ -74,6 +74,9 @@ func (r *request) unchosen(why string) bool {
 // allowedTools takes references to what is gone out of a list.
 func (r *request) allowedTools(v wire.Value) bool {
 	listed, ok := v.Get("tools")
+	if v.Kind() == wire.Array {
+		listed, ok = v, true
+	}
 	if !ok {
 		return true
 	}

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"strings"
@@ -31,7 +32,8 @@ func TestBackDoors(t *testing.T) {
 		where, body string
 		grants      []string
 		change      func(*provider.Policy)
-		code        capability.Code // "" passes as it is
+		code        capability.Code // "" passes
+		out         string          // "" as it is
 	}{
 		"an item that is stored, without its type": {where: responses, body: `{"input":[{"id":"msg_1"}]}`, code: capability.Forbidden},
 		"the same, of no type":                     {where: responses, body: `{"input":[{"type":null,"id":"msg_1","role":"user","content":"a"}]}`, code: capability.Forbidden},
@@ -65,6 +67,9 @@ func TestBackDoors(t *testing.T) {
 
 		"a choice of a server":          {where: responses, body: `{"tools":[],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.evil.example/"}]}}`, code: capability.NotAvailable},
 		"a choice of a tool, described": {where: chats, body: `{"messages":[],"tool_choice":{"type":"web_search","filters":null}}`, code: capability.NotAvailable},
+		"a choice of two lists":         {where: responses, body: `{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"web_search"}],"allowed_tools":{"mode":"auto","tools":[{"type":"function","name":"f"}]}}}`, out: `{}`},
+		"a choice of the other list":    {where: responses, body: `{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}],"allowed_tools":{"mode":"auto","tools":[{"type":"web_search"}]}}}`, out: `{}`},
+		"a choice of what is a list":    {where: chats, body: `{"messages":[],"tool_choice":{"type":"allowed_tools","allowed_tools":[{"type":"web_search"}]}}`, out: `{"messages":[]}`},
 		"a choice of a tool":            {where: chats, body: `{"messages":[],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}}`},
 		"a choice at Anthropic":         {where: messages, body: `{"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`},
 		"the old functions":             {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"google_search"}]}`, code: capability.Forbidden},
@@ -112,7 +117,7 @@ func TestBackDoors(t *testing.T) {
 			}
 			out, _, refused := rewrite(t, test.where, test.body, p)
 			switch {
-			case test.code == "" && (refused != nil || out != test.body):
+			case test.code == "" && (refused != nil || out != cmp.Or(test.out, test.body)):
 				t.Errorf("%v; sent %s", refused, out)
 			case test.code != "" && (refused == nil || refused.Code != test.code):
 				t.Errorf("%v, want %s; sent %s", refused, test.code, out)
