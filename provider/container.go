@@ -1,29 +1,29 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 
 	"capgate/capability"
 	"capgate/wire"
 )
 
-// maxNetwork caps the names that a container may reach.
-const maxNetwork = 100
+// The names that a container may reach.
+const (
+	maxNetwork = 100
+	maxRouted  = 50 // at OpenRouter
+)
 
 // runs decides a tool that runs code: in a new container whose network is written
 // here, or at the agent. A container that is there already has a network that
 // somebody else wrote.
 func (r *request) runs(v wire.Value) (capability.Code, string) {
-	member := "container"
-	if textOf(v, "type") == "shell" {
-		member = "environment"
+	where, stranger := r.whereabouts(v)
+	if stranger != "" {
+		return capability.NotAvailable, `"` + clip(stranger) + `" is not known in a tool of this type`
 	}
-	if name := only(v, "type allowed_callers "+member); name != "" {
-		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
-	}
-	where, _ := v.Get(member)
 	kind, _ := typeOf(where)
-	if kind == "local" && member == "environment" && only(where, "type skills") == "" {
+	if kind == "local" && textOf(v, "type") == "shell" && only(where, "type skills") == "" {
 		return "", ""
 	}
 	if code, why := r.needs(codeExecution); why != "" {
@@ -43,6 +43,22 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 		}
 	}
 	return r.network(where)
+}
+
+// whereabouts returns where a tool says that its code runs, and the first member beside
+// that which is not known, "" for none.
+func (r *request) whereabouts(v wire.Value) (where wire.Value, stranger string) {
+	member := "container"
+	switch {
+	case r.kit == routerKit:
+		in, _ := v.Get("parameters")
+		where, _ = in.Get("environment")
+		return where, cmp.Or(only(v, "type parameters"), only(in, "engine environment"))
+	case textOf(v, "type") == "shell":
+		member = "environment"
+	}
+	where, _ = v.Get(member)
+	return where, only(v, "type allowed_callers "+member)
 }
 
 // isEmpty reports whether a list that may be left out names nothing.
@@ -119,6 +135,9 @@ func (r *request) reached(names []string, wide bool) (capability.Code, string) {
 // no way to say that a container may reach everything.
 func (r *request) open(wants asked) (names []string, wide bool) {
 	named, all := list{most: maxNetwork, apart: true}, []domains(nil)
+	if r.kit == routerKit {
+		named.most = maxRouted
+	}
 	for _, v := range everyWay() {
 		d := domainsOf(r.policy.hosts(v), r.policy.Strict)
 		if d.all && wants.limited {
@@ -133,7 +152,7 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 	names = slices.DeleteFunc(wants.allowed, func(name string) bool {
 		return slices.ContainsFunc(all, func(d domains) bool { return !d.covers(name) })
 	})
-	return names, wide && len(names) > 0
+	return names, wide && len(names) > 0 && r.kit != routerKit // which takes a name for itself alone
 }
 
 // everyWay lists what a connection may be used for, whatever it is called.

@@ -177,6 +177,47 @@ func TestWhereCodeRuns(t *testing.T) {
 	}
 }
 
+// TestRoutedNetwork: a container of OpenRouter is a new one, and reaches what every net
+// verb holds.
+func TestRoutedNetwork(t *testing.T) {
+	var all []string
+	for _, verb := range []string{"get", "post", "put", "delete"} {
+		all = append(all, "net."+verb+"{hosts=[a.example.com]}")
+	}
+	const body = `{"tools":[{"type":"openrouter:shell"%s}]}`
+	auto := func(more string) string { return `,"parameters":{"environment":{"type":"container_auto"` + more + `}}` }
+	const none, one = `,"network_policy":{"type":"disabled"}`, `,"network_policy":{"type":"allowlist","allowed_domains":["a.example.com"]}`
+	const every = `,"network_policy":{"type":"allowlist","allowed_domains":["*"]}`
+	for asked, want := range map[string][2]string{ // without hosts, and with one
+		auto(""):                                {auto(none), auto(one)},
+		auto(none):                              {auto(none), auto(none)},
+		auto(one):                               {auto(none), auto(one)},
+		auto(every):                             {auto(none), auto(none)},
+		``:                                      {},
+		`,"parameters":{"engine":"openrouter"}`: {},
+		`,"parameters":{"environment":{"type":"container_reference","container_id":"of-another"}}`: {},
+		`,"parameters":{"environment":{"type":"local"}}`:                                           {},
+		`,"environment":{"type":"container_auto"}`:                                                 {},
+		`,"parameters":{"environment":{"type":"container_auto","file_ids":["or_file_1"]}}`:         {},
+		`,"parameters":{"environment":{"type":"container_auto"},"network_policy":{"type":"open"}}`: {},
+	} {
+		for i, grants := range [][]string{nil, all} {
+			sent := `{}`
+			if want[i] != "" {
+				sent = fmt.Sprintf(body, want[i])
+			}
+			for _, where := range []string{router, "openrouter /v1/responses"} {
+				if out, _, refused := rewrite(t, where, fmt.Sprintf(body, asked), holding(t, append(grants, "provider.code_execution")...)); refused != nil || out != sent {
+					t.Errorf("%s %s, %d hosts: %s (%v)", where, asked, i, out, refused)
+				}
+			}
+		}
+		if out, _, refused := rewrite(t, router, fmt.Sprintf(body, asked), holding(t, all...)); refused != nil || out != `{}` {
+			t.Errorf("%s, not held: %s (%v)", asked, out, refused)
+		}
+	}
+}
+
 // TestNetwork: a container's network is written anew unless it is what is held, and
 // nothing beside that.
 func TestNetwork(t *testing.T) {

@@ -156,7 +156,7 @@ func routerTool(kind string) tool {
 			members: "type parameters", inner: "allowed_domains blocked_domains engine max_content_tokens max_uses",
 		}}
 	case "bash", "shell", "code_interpreter":
-		return tool{use: unscoped, verb: codeExecution}
+		return tool{use: runner}
 	case "browser_use", "computer_use", "subagent", "advisor", "files", "file_search", "image_generation":
 		return tool{use: unscoped, verb: short}
 	case "datetime":

@@ -75,7 +75,7 @@ func samples(k kit) []sample {
 		case anthropicKit:
 			name := family(tool)
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `","name":"` + name + `"}]}`})
-		case openKit:
+		case openKit, routerKit:
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"` + whereCodeRuns(tool) + `}]}`})
 		default:
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"}]}`})
@@ -98,6 +98,8 @@ func whereCodeRuns(tool string) string {
 		return `,"container":{"type":"auto"}`
 	case "shell":
 		return `,"environment":{"type":"container_auto"}`
+	case "openrouter:shell":
+		return `,"parameters":{"environment":{"type":"container_auto"}}`
 	}
 	return ""
 }
@@ -114,7 +116,7 @@ func ownTools(k kit) []string {
 	case openKit:
 		return []string{"web_search", "web_search_preview", "code_interpreter", "shell", "file_search", "image_generation", "programmatic_tool_calling"}
 	case routerKit:
-		return []string{"openrouter:web_search", "openrouter:web_fetch", "openrouter:code_interpreter", "openrouter:browser_use", "openrouter:image_generation"}
+		return []string{"openrouter:web_search", "openrouter:web_fetch", "openrouter:shell", "openrouter:browser_use", "openrouter:image_generation"}
 	case perplexityKit:
 		return []string{"search"}
 	case xaiKit:
