@@ -16,9 +16,9 @@ import (
 // Limits of one folder of skills. Where one is hit the folder shows no skill at all:
 // which ones had been reached would be chance.
 const (
-	maxFolders = 2000
-	maxEntries = 4096 // in one folder
 	maxSkills  = 1024
+	maxFolders = 8 * maxSkills
+	maxEntries = 4096      // in one folder
 	maxTotal   = 256 << 20 // bytes of all its skills
 	maxNeeds   = 8192      // of all its skills, each of which is held against what each agent holds
 	perNeed    = 16        // bytes of its token: a longer one counts as several

@@ -251,12 +251,29 @@ func TestFolders(t *testing.T) {
 // TestFolderLimit: where a limit is hit, nothing is shown.
 func TestFolderLimit(t *testing.T) {
 	files := map[string]string{}
-	for i := range 2001 {
-		files[fmt.Sprintf("d%d/x", i)] = ""
+	for i := range 8192 / 64 {
+		for j := range 64 {
+			files[fmt.Sprintf("d%d/d%d/x", i, j)] = ""
+		}
 	}
 	files["a/SKILL.md"] = md("a")
 	if l := skills.Load(options(), tree(t, files)); len(outline(l)) != 0 || len(l.Findings()) != 1 || l.Findings()[0].Code != "skill_limit" {
 		t.Errorf("over the limit it holds %v and says %v", outline(l), l.Findings())
+	}
+}
+
+// TestManyFolders: as many skills as there may be have the folders that skills come with.
+func TestManyFolders(t *testing.T) {
+	files := map[string]string{}
+	for i := range 1024 {
+		name := fmt.Sprintf("s%d", i)
+		files[name+"/SKILL.md"] = md(name)
+		for _, below := range []string{"assets", "references", "scripts"} {
+			files[name+"/"+below+"/x"] = ""
+		}
+	}
+	if l := skills.Load(options(), tree(t, files)); len(outline(l)) != 1024 {
+		t.Errorf("%d are found: %v", len(outline(l)), l.Findings())
 	}
 }
 
