@@ -85,11 +85,11 @@ func (l *Leash) end(why error) bool {
 	return true
 }
 
-// AfterFunc has f run when the leash ends. It is what package context asks of a
-// context that is not its own.
+// AfterFunc has f run in a goroutine of its own when the leash ends. It is what package
+// context asks of a context that is not its own, and it holds then what f waits for.
 func (l *Leash) AfterFunc(f func()) (stop func() bool) {
 	h := new(Hook)
-	h.Hang(l, f)
+	h.Hang(l, func() { go f() })
 	return h.Off
 }
 

@@ -160,6 +160,32 @@ func TestBelow(t *testing.T) {
 	}
 }
 
+// TestOwnGoroutine: what package context has run may wait for what its caller holds, also
+// where the leash has ended just before.
+func TestOwnGoroutine(t *testing.T) {
+	for name, before := range map[string]bool{"ended before": true, "ends after": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := leash.New(t.Context())
+				if before {
+					l.Cut(nil)
+				}
+				given, ran := make(chan struct{}), make(chan struct{})
+				stop := l.AfterFunc(func() {
+					<-given // for ever, where that is what waits
+					close(ran)
+				})
+				l.Cut(nil)
+				close(given)
+				<-ran
+				if stop() {
+					t.Error("what has run can be had not to")
+				}
+			})
+		})
+	}
+}
+
 // TestWaits: who waits is woken, whether asked for before or after the end.
 func TestWaits(t *testing.T) {
 	l := leash.New(t.Context())
