@@ -55,6 +55,7 @@ func (s *Server) consult(w http.ResponseWriter, r *http.Request, name, path stri
 		return
 	}
 	defer c.tenant.leave()
+	defer c.unload()
 	if !c.tenant.mayCall(c.start) {
 		c.refuse(http.StatusTooManyRequests, capability.LimitExceeded, "too many requests in a minute")
 		return
@@ -124,7 +125,7 @@ func (c *consultation) whole() ([]byte, bool) {
 	var l letter
 	if f := c.takeIn(&l); f != nil {
 		code := capability.MalformedRequest
-		if f.status == http.StatusRequestEntityTooLarge {
+		if f.status == http.StatusRequestEntityTooLarge || f.status == http.StatusTooManyRequests {
 			code = capability.LimitExceeded
 		}
 		c.refuse(f.status, code, f.text)

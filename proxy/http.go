@@ -146,6 +146,7 @@ type visit struct {
 	agent      string
 	credential string
 	letter     *letter
+	bulk       int64 // bytes that the tenant is loaded with
 }
 
 // recognise finds out whose token the request shows. Nothing else says who an
@@ -196,6 +197,7 @@ func (v *visit) post() {
 		v.refuse(http.StatusTooManyRequests, nil, codeRequest, "too many requests at once")
 		return
 	}
+	defer v.unload()
 	whole := v.read(l)
 	v.tenant.leave()
 	if !whole {

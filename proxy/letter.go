@@ -46,11 +46,23 @@ type spoilt struct {
 	text         string
 }
 
-// takeIn is read without the answer.
+// takeIn is read without the answer. What is announced counts as long as the request
+// lasts, whether it comes or not: else many bodies could be here before the first is too
+// much.
 func (v *visit) takeIn(l *letter) *spoilt {
 	limit := v.server.limits.Body
 	if v.r.ContentLength > int64(limit) {
 		return tooLong(limit)
+	}
+	size := v.r.ContentLength
+	if size < 0 {
+		size = int64(limit)
+	}
+	if size > trusted {
+		if !v.tenant.load(size) {
+			return &spoilt{http.StatusTooManyRequests, codeRequest, "too many long messages at once"}
+		}
+		v.bulk = size
 	}
 	var err error
 	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
@@ -62,6 +74,13 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	}
 	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // where there was none, there is none to take back
 	return nil
+}
+
+// unload takes back what takeIn has counted.
+func (v *visit) unload() {
+	if v.bulk > 0 {
+		v.tenant.load(-v.bulk)
+	}
 }
 
 func tooLong(limit int) *spoilt {

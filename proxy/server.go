@@ -39,6 +39,7 @@ type Limits struct {
 	Body     int           // bytes of one message
 	Calls    int           // calls of one agent in a minute
 	Flights  int           // requests of one agent at the same time
+	Bulk     int           // bytes of all its messages at the same time, short ones not counted
 	Sessions int           // open sessions of one agent
 	Call     time.Duration // one call, unless its upstream has a limit of its own
 	Idle     time.Duration // a session without requests and without a stream
@@ -49,6 +50,7 @@ const (
 	defaultBody     = 32 << 20
 	defaultCalls    = 6000
 	defaultFlights  = 512
+	defaultBulk     = 512 << 20
 	defaultSessions = 2048
 	defaultCall     = 60 * time.Second
 	defaultIdle     = 30 * time.Minute
@@ -58,11 +60,12 @@ func (l Limits) filled() Limits {
 	for _, f := range [...]struct {
 		value    *int
 		standard int
-	}{{&l.Body, defaultBody}, {&l.Calls, defaultCalls}, {&l.Flights, defaultFlights}, {&l.Sessions, defaultSessions}} {
+	}{{&l.Body, defaultBody}, {&l.Calls, defaultCalls}, {&l.Flights, defaultFlights}, {&l.Bulk, defaultBulk}, {&l.Sessions, defaultSessions}} {
 		if *f.value <= 0 {
 			*f.value = f.standard
 		}
 	}
+	l.Bulk = max(l.Bulk, l.Body) // one message at a time there can always be
 	if l.Call <= 0 {
 		l.Call = defaultCall
 	}

@@ -33,6 +33,7 @@ type tenant struct {
 	parked   int             // calls that wait for the agent to come back; guarded by the parking
 
 	flights atomic.Int64
+	bulk    atomic.Int64
 	bucket  bucket
 }
 
@@ -60,6 +61,19 @@ func (t *tenant) leave() {
 		return
 	}
 	t.flights.Add(-1)
+}
+
+// load counts the bytes of a message in, or out when there are less than none, unless
+// there are too many.
+func (t *tenant) load(bytes int64) bool {
+	if t.outer != nil {
+		return t.outer.load(bytes)
+	}
+	if t.bulk.Add(bytes) > int64(t.server.limits.Bulk) && bytes > 0 {
+		t.bulk.Add(-bytes)
+		return false
+	}
+	return true
 }
 
 // mayCall takes one call off what the agent may make in a minute.
