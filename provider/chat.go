@@ -10,6 +10,7 @@ import (
 
 // chat judges a request in the form of chat completions.
 func (r *request) chat(root wire.Value) {
+	r.resume(root)
 	r.inOrder(root, r.chatMember, "tools", "messages")
 	if r.kit == perplexityKit {
 		r.sonar(root)

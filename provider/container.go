@@ -79,10 +79,28 @@ func (r *request) anew(where wire.Value, kind string) (capability.Code, string) 
 		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
 	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
 		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
+	case r.kit == routerKit && r.resumes:
+		return capability.ScopeViolation, "it would go on in the container of session_id, prompt_cache_key or a call in the input, and nobody knows here whose that is"
 	case kind == "auto" && r.resumes:
 		return capability.ScopeViolation, "it would go on in the container of a code_interpreter_call in the input, and what that may reach is not known here"
 	}
 	return "", ""
+}
+
+// resume finds out whether code would go on running in a container that is there
+// already. OpenRouter has one for each session, that all who have the key can name.
+func (r *request) resume(root wire.Value) {
+	input, _ := root.Get("input")
+	for item := range input.Elems() {
+		r.resumes = r.resumes || says(item, "container_id")
+	}
+	r.resumes = r.resumes || r.kit == routerKit && (says(root, "session_id") || says(root, "prompt_cache_key"))
+}
+
+// says reports whether an object has a member that is not null.
+func says(v wire.Value, name string) bool {
+	member, _ := v.Get(name)
+	return member.Kind() != wire.Invalid && member.Kind() != wire.Null
 }
 
 // network writes what a container may reach: the names that the agent holds every
@@ -152,7 +170,7 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 	names = slices.DeleteFunc(wants.allowed, func(name string) bool {
 		return slices.ContainsFunc(all, func(d domains) bool { return !d.covers(name) })
 	})
-	return names, wide && len(names) > 0 && r.kit != routerKit // which takes a name for itself alone
+	return names, wide && len(names) > 0
 }
 
 // everyWay lists what a connection may be used for, whatever it is called.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +178,36 @@ func TestWhereCodeRuns(t *testing.T) {
 	}
 }
 
+// TestRoutedSession: code at OpenRouter does not run in the container of a session, or
+// of a call that the input says was made, which all who have the key could name.
+func TestRoutedSession(t *testing.T) {
+	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
+	for before, stays := range map[string]bool{
+		`"session_id":"main"`:       false,
+		`"session_id":["main"]`:     false,
+		`"prompt_cache_key":"main"`: false,
+		`"session_id":null`:         true,
+		`"prompt_cache_key":null`:   true,
+		`"user":"main"`:             true,
+		`"input":[{"type":"shell_call_output","call_id":"c","output":[],"container_id":"sess_main"}]`: false,
+		`"input":[{"type":"shell_call_output","call_id":"c","output":[],"container_id":null}]`:        true,
+	} {
+		for _, where := range []string{router, "openrouter /v1/responses"} {
+			want := "{" + before + "}"
+			if stays {
+				want = "{" + before + "," + tools + "}"
+			}
+			out, _, refused := rewrite(t, where, "{"+before+","+tools+"}", holding(t, "provider.code_execution"))
+			if where == router && strings.HasPrefix(before, `"input"`) {
+				continue // which is no member of a chat
+			}
+			if refused != nil || out != want {
+				t.Errorf("%s %s: %s (%v)", where, before, out, refused)
+			}
+		}
+	}
+}
+
 // TestRoutedNetwork: a container of OpenRouter is a new one, and reaches what every net
 // verb holds.
 func TestRoutedNetwork(t *testing.T) {
@@ -207,8 +238,13 @@ func TestRoutedNetwork(t *testing.T) {
 				sent = fmt.Sprintf(body, want[i])
 			}
 			for _, where := range []string{router, "openrouter /v1/responses"} {
-				if out, _, refused := rewrite(t, where, fmt.Sprintf(body, asked), holding(t, append(grants, "provider.code_execution")...)); refused != nil || out != sent {
+				out, changes, refused := rewrite(t, where, fmt.Sprintf(body, asked), holding(t, append(grants, "provider.code_execution")...))
+				if refused != nil || out != sent {
 					t.Errorf("%s %s, %d hosts: %s (%v)", where, asked, i, out, refused)
+				}
+				wide := slices.ContainsFunc(changes, func(c provider.Change) bool { return c.Did == provider.Wider })
+				if wide != strings.Contains(sent, "a.example.com") { // some models run it at OpenAI
+					t.Errorf("%s %s, %d hosts: wider is %v", where, asked, i, wide)
 				}
 			}
 		}

@@ -10,11 +10,7 @@ import (
 
 // responses judges a request in the form of OpenAI's responses.
 func (r *request) responses(root wire.Value) {
-	input, _ := root.Get("input")
-	for item := range input.Elems() {
-		id, _ := item.Get("container_id")
-		r.resumes = r.resumes || id.Kind() != wire.Invalid && id.Kind() != wire.Null
-	}
+	r.resume(root)
 	r.inOrder(root, r.responsesMember, "tools", "input")
 	r.shown(root)
 }

@@ -106,10 +106,10 @@ type request struct {
 	connected  []Connector // MCP servers that stay, under the names that the request gives them
 	toolsets   []string    // those of them whose tools are listed one by one
 
-	resumes bool            // the input names a container, in which code would go on running
+	resumes bool            // the request names a container, in which code would go on running
 	asked   map[string]bool // ids of requests to consent to a foreign tool
 
-	waiting map[string]string // Google: the types of calls that nothing has answered yet, by id
+	waiting map[pending]bool // Google: calls that nothing has answered yet
 }
 
 // walk reads a whole body: every member has a rule, and what has none is refused.
