@@ -103,7 +103,7 @@ func TestDisguises(t *testing.T) {
 		"what was found long ago":           {where: messages, body: turns(search+","+found, `{"type":"text","text":"a"}`)},
 
 		"what waits twice, answered once":             {where: messages, body: turns(search+","+search, found), code: capability.MalformedRequest},
-		"what waits at Google behind what is offered": {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks, strings.Replace(asks, "GOOGLE_SEARCH_WEB", "GOOGLE_MAPS", 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.MalformedRequest},
+		"what waits at Google behind what is offered": {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks, strings.Replace(asks, "GOOGLE_SEARCH_WEB", "GOOGLE_MAPS", 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.ScopeViolation},
 
 		"what waits under the id of what was found": {where: messages, grants: []string{hosts("*.github.com")}, body: `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["github.com"]}],` + turns(search + `,{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`)[1:], code: capability.ScopeViolation},
 		"what was found twice under one id":         {where: messages, body: turns(search + "," + found + "," + search + "," + found)},
@@ -129,6 +129,11 @@ func TestDisguises(t *testing.T) {
 		"one whose tool is another":                    {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.ScopeViolation},
 		"one in snake case, to be counted":             {where: "gemini /v1beta/models/m:countTokens", body: `{"generate_content_request":{"contents":[{"parts":[{"tool_call":{"id":"1","tool_type":"URL_CONTEXT"}}]}]}}`, code: capability.ScopeViolation},
 		"one that was answered":                        {where: generate, body: predicted(asks, told)},
+		"one that was asked twice, answered once":      {where: generate, body: predicted(asks, asks, told), code: capability.MalformedRequest},
+		"one that another answered":                    {where: generate, body: predicted(asks, strings.Replace(told, "GOOGLE_SEARCH_WEB", "URL_CONTEXT", 1)), code: capability.ScopeViolation},
+		"one of two types":                             {where: generate, grants: []string{"provider.google_maps"}, body: strings.Replace(predicted(strings.Replace(asks, "GOOGLE_SEARCH_WEB", `GOOGLE_MAPS","tool_type":"GOOGLE_SEARCH_WEB`, 1)), "{", `{"tools":[{"googleMaps":{}}],`, 1), code: capability.MalformedRequest},
+		"one that was answered beside the contents":    {where: generate, body: strings.TrimSuffix(predicted(asks), "}") + `,"systemInstruction":{"parts":[` + told + `]}}`, code: capability.ScopeViolation},
+		"one that was answered beside them, in snakes": {where: generate, body: strings.TrimSuffix(predicted(asks), "}") + `,"system_instruction":{"parts":[` + told + `]}}`, code: capability.ScopeViolation},
 		"one that is offered":                          {where: generate, grants: []string{"provider.web_search"}, body: strings.Replace(predicted(asks), "{", `{"tools":[{"googleSearch":{}}],`, 1)},
 		"code that has run, and none to come":          {where: responses, body: `{"input":[` + ran + `]}`},
 		"code to come":                                 {where: responses, grants: []string{"provider.code_execution"}, body: `{"tools":[` + auto + `],"input":[]}`},

@@ -15,7 +15,7 @@ import (
 // google judges a request in the form of Google, whose members have two spellings
 // each: camelCase and snake_case.
 func (r *request) google(root wire.Value) {
-	r.inOrder(root, r.googleMember, "tools")
+	r.inOrder(root, r.googleMember, "tools", "systemInstruction", "system_instruction") // which answer no call in the contents
 	r.predicted()
 }
 
@@ -27,10 +27,10 @@ func (r *request) predicted() {
 		offered[fold(ref.kind)] = true
 	}
 	tools := slices.Collect(maps.Keys(offered))
-	for _, id := range slices.Sorted(maps.Keys(r.waiting)) {
-		kind := fold(r.waiting[id]) // such as GOOGLE_SEARCH_WEB, of googleSearch
+	for _, p := range inOrderOf(r.waiting) {
+		kind := fold(p.tool) // such as GOOGLE_SEARCH_WEB, of googleSearch
 		if !slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(kind, tool) }) {
-			r.deny(http.StatusForbidden, capability.ScopeViolation, "the contents stand in the middle of "+clip(r.waiting[id])+", which is left out: begin another turn")
+			r.deny(http.StatusForbidden, capability.ScopeViolation, "the contents stand in the middle of "+clip(p.tool)+", which is left out: begin another turn")
 			return
 		}
 	}
@@ -40,18 +40,21 @@ func (r *request) predicted() {
 // mind which of them wait.
 func (r *request) calls(v wire.Value, waits bool) bool {
 	r.opaqueIn(v, "args response")
-	id := textOf(v, "id")
+	if says(v, "toolType") && says(v, "tool_type") {
+		r.refuse("the type of a tool stands in both spellings")
+	}
+	p := pending{textOf(v, "id"), cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))}
 	if !waits {
-		delete(r.waiting, id)
+		delete(r.waiting, p)
 		return true
 	}
 	if r.waiting == nil {
-		r.waiting = map[string]string{}
+		r.waiting = map[pending]bool{}
 	}
-	if _, twice := r.waiting[id]; twice {
+	if r.waiting[p] {
 		r.refuse(twoCalls)
 	}
-	r.waiting[id] = cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))
+	r.waiting[p] = true
 	return true
 }
 

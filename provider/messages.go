@@ -269,7 +269,7 @@ func (r *request) paused(root wire.Value) {
 			}
 		}
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(waiting), func(a, b pending) int { return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.tool, b.tool)) }) {
+	for _, p := range inOrderOf(waiting) {
 		r.deny(http.StatusForbidden, capability.ScopeViolation, "the turn stands in the middle of "+clip(p.tool)+", which is left out: begin another one")
 	}
 }
@@ -294,6 +294,11 @@ func ranAs(tool string) string {
 		return "tool_search"
 	}
 	return tool
+}
+
+// inOrderOf lists what waits in an order that is always the same.
+func inOrderOf(waiting map[pending]bool) []pending {
+	return slices.SortedFunc(maps.Keys(waiting), func(a, b pending) int { return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.tool, b.tool)) })
 }
 
 // mayContinue reports whether a block begins nothing that runs at the provider, or
