@@ -122,30 +122,33 @@ func (r *request) sources(tools wire.Value) {
 	if len(r.gone) == 0 {
 		return
 	}
+	lost := map[string]bool{} // by name
+	for _, ref := range r.gone {
+		lost[ref.name] = true
+	}
+	for _, ref := range r.kept {
+		delete(lost, ref.name)
+	}
 	for t := range tools.Elems() {
 		from, ok := t.Get("url_sources")
 		if kind, _ := typeOf(t); !ok || !slices.Contains(r.kept, reference{kind, textOf(t, "name")}) {
 			continue
 		}
 		for _, source := range from.Members() {
-			r.source(source)
+			r.source(source, lost)
 		}
 	}
 }
 
 // source repairs one list of tools whose results may be fetched from. A list that
 // nothing is left of means none, or all if it names exceptions.
-func (r *request) source(v wire.Value) {
+func (r *request) source(v wire.Value, lost map[string]bool) {
 	listed, ok := v.Get("tools")
 	if !ok {
 		return
 	}
 	mark := len(r.edits)
-	gone := func(t wire.Value) bool {
-		name := textOf(t, "name")
-		return !r.lost(func(ref reference) bool { return ref.name == name })
-	}
-	if r.elements(listed, gone) {
+	if r.elements(listed, func(t wire.Value) bool { return !lost[textOf(t, "name")] }) {
 		return
 	}
 	r.edits = r.edits[:mark]

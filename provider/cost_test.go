@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/capability"
 )
@@ -63,5 +64,28 @@ func TestWaitingCost(t *testing.T) {
 	}
 	if apart, together := cost(1000, 1)+cost(1, 1000), cost(1000, 1000); together > 2*apart {
 		t.Errorf("%d bytes apart, %d together", apart, together)
+	}
+}
+
+// TestSourcesCost: the tools whose results may be fetched from are not held against
+// every tool that is left out.
+func TestSourcesCost(t *testing.T) {
+	const body = `{"messages":[],"tools":[%s,{"type":"web_fetch_20260318","name":"web_fetch","url_sources":{"user_input":{"type":"only","tools":[%s]}}}]}`
+	gone := func(i int) string { return fmt.Sprintf(`{"type":"x","name":"n%d"}`, i) }
+	p := holding(t, hosts("*.github.com"))
+	cost := func(tools, sources int) time.Duration {
+		asked := fmt.Sprintf(body, list(tools, gone), list(sources, func(int) string { return `{}` }))
+		start := time.Now()
+		if _, _, refused := rewrite(t, messages, asked, p); refused != nil {
+			t.Fatal(refused)
+		}
+		return time.Since(start)
+	}
+	apart, together := time.Hour, time.Hour
+	for range 7 { // somebody else may be busy here
+		apart, together = min(apart, cost(1000, 1)+cost(1, 50000)), min(together, cost(1000, 50000))
+	}
+	if together > 8*apart {
+		t.Errorf("%v apart, %v together", apart, together)
 	}
 }
