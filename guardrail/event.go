@@ -94,8 +94,12 @@ func (d *draft) appendEvent(e *Event) error {
 	d.name("agent", e.Agent)
 	d.name("session", e.Session)
 	d.name("upstream", e.Upstream)
-	d.name("tool", e.Tool)
-	d.name("method", e.Method)
+	tool, method := e.Tool, e.Method
+	if e.Kind == Refusal || e.Kind == Notice { // of a tool that is not shown, or of what a server asks: by its own words
+		tool, method = d.scrubbed(tool), d.scrubbed(method)
+	}
+	d.name("tool", tool)
+	d.name("method", method)
 	d.name("decision", e.Decision)
 	d.name("code", e.Code)
 	d.needs(e.Needs)

@@ -351,10 +351,19 @@ func TestScrub(t *testing.T) {
 		Kind: guardrail.Outcome, Text: "a hunter2 b", Error: "hunter2", Link: "the hunter2 link",
 		Needs: []guardrail.Need{{Verb: "net.get", Object: "https://x/?k=hunter2"}},
 	})
+	for _, kind := range []string{guardrail.Refusal, guardrail.Notice} { // of what a server has given a name
+		record(t, l, guardrail.Event{Kind: kind, Tool: "a.hunter2", Method: "hunter2/get"})
+	}
 	l.Close()
-	e := events(t, dir, guardrail.Filter{})[0]
+	all := events(t, dir, guardrail.Filter{})
+	e := all[0]
 	if strings.Contains(e.Line, "hunter2") || e.Text != "a *** b" || e.Error != "***" || e.Needs[0].Object != "https://x/?k=***" {
 		t.Error(e.Line)
+	}
+	for _, e := range all[1:] {
+		if strings.Contains(e.Line, "hunter2") || e.Tool != "a.***" || e.Method != "***/get" {
+			t.Error(e.Line)
+		}
 	}
 }
 
