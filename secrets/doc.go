@@ -42,6 +42,10 @@
 //
 // A word that is not secret but equals a value is replaced as well.
 //
+// A value that no keeper of this process has resolved is not known: whoever starts one
+// resolves what there is, see [Keeper.Check], but a value that was renewed while no
+// process ran is seen when a server repeats it.
+//
 // Values stay in memory, in clear, until the process ends, also those that were
 // renewed: there is a limit on how many. Who may debug the process reads them.
 //

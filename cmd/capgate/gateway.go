@@ -14,6 +14,7 @@ import (
 	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/proxy"
+	"capgate/secrets"
 	"capgate/store"
 )
 
@@ -92,12 +93,21 @@ func (g *gateway) adopt(w *world) error {
 		}
 		w.servers.keeper, w.policy.Secrets = keep, keep
 	}
+	learn(w.servers.keeper)
 	g.world = w
 	err := g.enforce(*w.policy)
 	if err != nil {
 		g.world = before
 	}
 	return err
+}
+
+// learn has all secrets scrubbed from now on: a server that was given one by another
+// process still has it. Why one cannot be read is said when it is used.
+func learn(k *secrets.Keeper) {
+	for _, name := range k.Names() {
+		_ = k.Check(name)
+	}
 }
 
 // enforce puts a policy in force, for the tokens that there are now.

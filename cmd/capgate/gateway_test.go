@@ -115,6 +115,52 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
+// TestSecretsOfBefore: a secret is taken out of what comes back although nothing has used
+// it since the gateway was started, or since it stands in the configuration. One that
+// cannot be read stops nothing.
+func TestSecretsOfBefore(t *testing.T) {
+	dir := t.TempDir()
+	world := func(secrets string) *world {
+		t.Helper()
+		for name, text := range map[string]string{
+			"one": "first-of-two", "two": "second-of-two", "capgate.yml": "agents: ./agents\nsecrets: {" + secrets + "}\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		view := capability.View{Cwd: dir, FS: hostfs.FS{}}
+		cfg, _, err := config.Load(filepath.Join(dir, "capgate.yml"), view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roster, err := agents.Load(agents.Options{}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := newWorld(cfg, roster, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	first := world("a: { file: ./one }, gone: { file: ./none }")
+	g, err := newGateway(t.Context(), first, slog.New(slog.DiscardHandler), unrecorded{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} second-of-two" {
+		t.Errorf("at the start: %s", got)
+	}
+	if err := g.adopt(world("b: { file: ./two }")); err != nil {
+		t.Fatal(err)
+	}
+	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} {{secret:b}}" {
+		t.Errorf("with another configuration: %s", got)
+	}
+}
+
 // TestLogUnsecret: what a provider sends back of its key is not logged, in either form.
 func TestLogUnsecret(t *testing.T) {
 	const key = "key-of-the-gateway-0123456789"
