@@ -343,3 +343,25 @@ func TestSameNamesCost(t *testing.T) {
 		}
 	}
 }
+
+// TestNamelessAdvisor: where openrouter:advisor names no model, the executing model does
+// in its call, so that a prompt has any model asked, also one that searches the web.
+func TestNamelessAdvisor(t *testing.T) {
+	const rest = `"model":"x/y","messages":[]`
+	for name, test := range map[string]struct{ parameters, did string }{
+		"no settings":         {"", "omitted openrouter:advisor not_available"},
+		"settings of nothing": {`,"parameters":{}`, "omitted openrouter:advisor not_available"},
+		"no model":            {`,"parameters":{"name":"a"}`, "omitted openrouter:advisor not_available"},
+		"an empty model":      {`,"parameters":{"model":" "}`, "omitted openrouter:advisor not_available"},
+		"a model":             {`,"parameters":{"model":"x/z"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{` + rest + `,"tools":[{"type":"openrouter:advisor"` + test.parameters + `}]}`
+			want := body
+			if test.did != "" {
+				want = `{` + rest + `}`
+			}
+			rewriting{where: router, body: body, grants: []string{"provider.advisor"}, sent: want, did: test.did}.run(t)
+		})
+	}
+}

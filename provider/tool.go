@@ -19,6 +19,7 @@ const (
 	scoped        // takes a list of domains
 	reading       // reads the web and takes no list: provider.<verb>, or every public host
 	unscoped      // provider.<verb>
+	adviser       // the same, and it has to say which model it asks
 	runner        // runs code in a container of the provider: provider.code_execution
 	connector     // an MCP server that the provider connects to
 	toolset       // the tools of one of mcp_servers
@@ -122,6 +123,8 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 	case unscoped:
 		code, why = r.needs(t.verb)
 		r.inputs(v)
+	case adviser:
+		code, why = r.advises(v, t.verb)
 	case runner:
 		code, why = r.runs(v)
 	case connector:
@@ -210,6 +213,20 @@ func (r *request) needs(verb string) (capability.Code, string) {
 		return d.Code, "it takes no scope, and needs provider." + verb
 	}
 	r.rests(verbOf(verb), "")
+	return "", ""
+}
+
+// advises decides a tool that asks another model. Where it does not say which, whoever
+// asks says it in the call, and that may be one that searches the web, or a preset.
+func (r *request) advises(v wire.Value, verb string) (capability.Code, string) {
+	r.inputs(v)
+	in, _ := v.Get("parameters")
+	if code, why := r.needs(verb); why != "" {
+		return code, why
+	}
+	if strings.TrimSpace(textOf(in, "model")) == "" {
+		return capability.NotAvailable, "it does not say which model it asks: what that does could not be judged"
+	}
 	return "", ""
 }
 

@@ -157,8 +157,10 @@ func routerTool(kind string) tool {
 		}}
 	case "bash", "shell", "code_interpreter":
 		return tool{use: runner}
-	case "browser_use", "computer_use", "subagent", "advisor", "files", "file_search", "image_generation":
+	case "browser_use", "computer_use", "subagent", "files", "file_search", "image_generation":
 		return tool{use: unscoped, verb: short}
+	case "advisor":
+		return tool{use: adviser, verb: "advisor"}
 	case "datetime":
 		return tool{use: local}
 	}
