@@ -63,10 +63,12 @@ func (d domains) covers(name string) bool {
 	return slices.ContainsFunc(d.held, func(h domain) bool { return name == h.name || h.tree && beneath(name, h.name) })
 }
 
-// isSuffix reports whether names directly beneath a name are given out to anybody.
+// isSuffix reports whether names beneath a name are given out to anybody: directly, or
+// beneath whatever stands there, as in "*.kawasaki.jp" of the list.
 func isSuffix(name string) bool {
 	suffix, _ := publicsuffix.PublicSuffix(name)
-	return suffix == name
+	below, _ := publicsuffix.PublicSuffix("any." + name)
+	return suffix == name || below == "any."+name
 }
 
 // beneath reports whether a name is another one or beneath it.

@@ -365,3 +365,16 @@ func TestNamelessAdvisor(t *testing.T) {
 		})
 	}
 }
+
+// TestSuffixesBeneath: a name that public suffixes stand directly beneath is none to
+// search, no more than a public suffix itself is.
+func TestSuffixesBeneath(t *testing.T) {
+	for _, name := range []string{"co.uk", "github.io", "kawasaki.jp", "sch.uk", "compute.amazonaws.com"} {
+		for _, held := range []string{name, "*." + name} {
+			t.Run(held, func(t *testing.T) {
+				rewriting{where: responses, body: `{"model":"m","tools":[{"type":"web_search"}]}`, grants: []string{hosts(held)}, sent: `{"model":"m"}`, did: "omitted web_search scope_violation"}.run(t)
+			})
+		}
+	}
+	rewriting{where: responses, body: `{"model":"m","include":["web_search_call.action.sources"],"tools":[{"type":"web_search","filters":{"allowed_domains":["city.kawasaki.jp"]}}]}`, grants: []string{hosts("*.city.kawasaki.jp")}}.run(t)
+}
