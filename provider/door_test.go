@@ -378,3 +378,16 @@ func TestSuffixesBeneath(t *testing.T) {
 	}
 	rewriting{where: responses, body: `{"model":"m","include":["web_search_call.action.sources"],"tools":[{"type":"web_search","filters":{"allowed_domains":["city.kawasaki.jp"]}}]}`, grants: []string{hosts("*.city.kawasaki.jp")}}.run(t)
 }
+
+// TestStoreByAddress: a file that Google keeps is one in every form of a request, as
+// gateways hand its address on.
+func TestStoreByAddress(t *testing.T) {
+	const body = `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://generativelanguage.googleapis.com/v1beta/files/abc"}}]}]}`
+	for _, where := range []string{"gemini /v1beta/openai/chat/completions", chats} {
+		_, _, refused := rewrite(t, where, body, holding(t, hosts("*")))
+		if refused == nil || refused.Code != "capability_absent" {
+			t.Errorf("%s: %v", where, refused)
+		}
+		rewriting{where: where, body: body, grants: []string{hosts("*"), "provider.files"}}.run(t)
+	}
+}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"capgate/capability"
@@ -20,6 +21,9 @@ func (r *request) address(v wire.Value) bool {
 		return true
 	case len(text) >= len("data:") && strings.EqualFold(text[:len("data:")], "data:"):
 		return true
+	}
+	if at, err := url.Parse(text); err == nil && isStore(at) { // whoever's request it stands in
+		r.stored(v)
 	}
 	target, err := capability.ParseURL(text)
 	if err != nil {
