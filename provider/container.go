@@ -92,9 +92,22 @@ func (r *request) anew(where wire.Value, kind string) (capability.Code, string) 
 func (r *request) resume(root wire.Value) {
 	input, _ := root.Get("input")
 	for item := range input.Elems() {
-		r.resumes = r.resumes || says(item, "container_id")
+		r.resumes = r.resumes || says(item, "container_id") || r.kit == routerKit && goesOn(item)
 	}
 	r.resumes = r.resumes || r.kit == routerKit && (says(root, "session_id") || says(root, "prompt_cache_key"))
+}
+
+// goesOn reports whether a call names its container further inside: where it ran, or
+// beside a file that it left there.
+func goesOn(item wire.Value) bool {
+	where, _ := item.Get("environment")
+	left, _ := item.Get("files")
+	for file := range left.Elems() {
+		if says(file, "container_id") {
+			return true
+		}
+	}
+	return says(where, "container_id")
 }
 
 // says reports whether an object has a member that is not null.

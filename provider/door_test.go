@@ -391,3 +391,17 @@ func TestStoreByAddress(t *testing.T) {
 		rewriting{where: where, body: body, grants: []string{hosts("*"), "provider.files"}}.run(t)
 	}
 }
+
+// TestRoutedReplay: a container is named by a replayed call wherever the call has it.
+func TestRoutedReplay(t *testing.T) {
+	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
+	for name, input := range map[string]string{
+		"where it ran":     `[{"type":"shell_call","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"container_reference","container_id":"sess_main"}}]`,
+		"what it has left": `[{"type":"shell_call_output","call_id":"c","output":[],"files":[{"type":"container_file_citation","container_id":"sess_main","file_id":"f"}]}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := `{"model":"x/y","input":` + input
+			rewriting{where: "openrouter /v1/responses", body: head + "," + tools + "}", grants: []string{"provider.code_execution"}, sent: head + "}", did: "omitted openrouter:shell scope_violation"}.run(t)
+		})
+	}
+}
