@@ -69,7 +69,7 @@ var catalogue = [...]Entry{
 	{"provider.computer_use", High, nil, "drive a computer of the provider", bareAll, ""},
 	{"provider.document_library", High, nil, "search documents kept at the provider", bareAll, ""},
 	{"provider.file_search", High, nil, "search files kept at the provider", bareAll, ""},
-	{"provider.files", High, nil, "read files kept at the provider", bareAll, ""},
+	{"provider.files", High, nil, "read and write files kept at the provider", bareAll, ""},
 	{"provider.google_maps", High, nil, "ask Google Maps through the provider", bareAll, ""},
 	{"provider.image_generation", High, nil, "have the provider make images", bareAll, ""},
 	{"provider.skills", High, nil, "run skills kept at the provider", bareAll, ""},
