@@ -159,7 +159,7 @@ func TestBody(t *testing.T) {
 			sent: `{"generate_content_request":{"contents":[{"parts":[{"text":"a"}]}]}}`, did: "omitted googleSearch capability_absent; repaired tool_choice",
 		},
 		"plugins": {
-			where: router, body: `{"messages":[],"plugins":[{"id":"web"},{"id":"file-parser"},{"id":"fusion"}]}`, sent: `{"messages":[],"plugins":[{"id":"file-parser"}]}`,
+			where: router, body: `{"model":"x/y","messages":[],"plugins":[{"id":"web"},{"id":"file-parser"},{"id":"fusion"}]}`, sent: `{"model":"x/y","messages":[],"plugins":[{"id":"file-parser"}]}`,
 			did: "omitted plugin web capability_absent; omitted plugin fusion not_available",
 		},
 	} {
@@ -171,7 +171,9 @@ func TestBody(t *testing.T) {
 func TestRefused(t *testing.T) {
 	inMessage := func(block string) string { return `{"messages":[{"role":"user","content":[` + block + `]}]}` }
 	inPart := func(part string) string { return `{"input":[{"role":"user","content":[` + part + `]}]}` }
-	inChat := func(part string) string { return `{"messages":[{"role":"user","content":[` + part + `]}]}` }
+	inChat := func(part string) string {
+		return `{"model":"x/y","messages":[{"role":"user","content":[` + part + `]}]}`
+	}
 	inGemini := func(part string) string { return `{"contents":[{"parts":[` + part + `]}]}` }
 	for name, test := range map[string]struct {
 		where, body string

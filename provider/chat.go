@@ -11,6 +11,7 @@ import (
 // chat judges a request in the form of chat completions.
 func (r *request) chat(root wire.Value) {
 	r.resume(root)
+	r.unnamed(root)
 	r.inOrder(root, r.chatMember, "tools", "messages")
 	if r.kit == perplexityKit {
 		r.sonar(root)
@@ -149,9 +150,21 @@ func (r *request) modelMember(v wire.Value) bool {
 	return true
 }
 
+// unnamed judges a request that names no model. OpenRouter takes that of its account then.
+func (r *request) unnamed(root wire.Value) {
+	others, _ := root.Get("models")
+	if _, ok := root.Get("model"); !ok && others.Len() == 0 {
+		r.model("")
+	}
+}
+
 func (r *request) model(name string) {
 	name = strings.ToLower(name)
 	switch {
+	case r.kit == routerKit && name == "":
+		if code, why := r.reads(webSearch); why != "" {
+			r.deny(http.StatusForbidden, code, "it names no model, and that of the account may search the web: "+why)
+		}
 	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@") || r.kit == mistralKit && strings.HasPrefix(name, "ag:"):
 		r.forbid("a preset that the provider keeps cannot be judged: name the model")
 	case r.policy.Relayed && strings.Contains(name, "compound"): // of Groq, which runs code as well

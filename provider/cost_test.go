@@ -29,7 +29,7 @@ func TestTooMuch(t *testing.T) {
 	}{
 		"tools at Google":             {generate, `{"contents":[],"tools":[%s]}`, `{"functionDeclarations":[]}`, 1024},
 		"tools at Google, left out":   {generate, `{"contents":[],"tools":[%s]}`, `{"codeExecution":{}}`, 1024},
-		"plugins, left out":           {router, `{"messages":[],"plugins":[%s]}`, `{}`, 1024},
+		"plugins, left out":           {router, `{"model":"x/y","messages":[],"plugins":[%s]}`, `{}`, 1024},
 		"foreign tools, left out":     {messages, `{"messages":[{"role":"system","content":[%s]}]}`, `{"type":"tool_addition","tool":{"type":"mcp_tool_reference"}}`, 1024},
 		"tools of a group, left out":  {responses, `{"tools":[{"type":"namespace","tools":[%s]}]}`, `{"type":"x"}`, 1023},
 		"tools in the midst of words": {messages, `{"messages":[{"role":"system","content":[%s]}]}`, `{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"f"}}}`, 1024},

@@ -53,17 +53,17 @@ func TestBackDoors(t *testing.T) {
 		"sound from elsewhere, inside":    {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"https://evil.example/a.mp3","format":"mp3"}}]}]}`, code: capability.CapabilityAbsent},
 		"sound":                           {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]}`},
 		"sound, in short":                 {where: mistral, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":"aGk="}]}]}`},
-		"an address behind spaces":        {where: router, body: `{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a","file_data":"                    https://evil.example/a"}}]}]}`, code: capability.CapabilityAbsent},
+		"an address behind spaces":        {where: router, body: `{"model":"x/y","messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a","file_data":"                    https://evil.example/a"}}]}]}`, code: capability.CapabilityAbsent},
 		"an address in a setting":         {where: messages, body: `{"context_management":{"edits":[{"type":"x","from":"                    https://evil.example/a"}]}}`, code: capability.Forbidden},
 		"a store by its port":             {where: generate, grants: []string{hosts("*")}, body: `{"contents":[{"parts":[{"fileData":{"fileUri":"https://generativelanguage.googleapis.com:443/v1beta/files/x"}}]}]}`, code: capability.CapabilityAbsent},
 		"a store in capitals":             {where: generate, grants: []string{hosts("*")}, body: `{"contents":[{"parts":[{"fileData":{"fileUri":"HTTPS://GenerativeLanguage.googleapis.com./v1beta/files/x"}}]}]}`, code: capability.CapabilityAbsent},
 		"pictures for a picture":          {where: responses, grants: []string{"provider.image_generation"}, body: `{"tools":[{"type":"image_generation","more":[{"image_url":"https://evil.example"}]}]}`, code: capability.CapabilityAbsent},
 		"an address by another name":      {where: responses, grants: []string{"provider.image_generation"}, body: `{"tools":[{"type":"image_generation","style":["https://evil.example"]}]}`, code: capability.CapabilityAbsent},
 		"what a file search looks for":    {where: responses, grants: []string{"provider.file_search"}, body: `{"tools":[{"type":"file_search","vector_store_ids":["vs"],"filters":{"type":"eq","key":"from","value":"https://a.example"}}]}`},
-		"tools of somebody who is called": {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"tools":[{"type":"openrouter:web_search"}]}}]}`, code: capability.Forbidden},
+		"tools of somebody who is called": {where: router, grants: []string{"provider.subagent"}, body: `{"model":"x/y","messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"tools":[{"type":"openrouter:web_search"}]}}]}`, code: capability.Forbidden},
 		"a model that searches, called":   {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"perplexity/sonar"}}]}`, code: capability.CapabilityAbsent},
 		"models that search, called":      {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"models":["x/y","x/y:online"]}}]}`, code: capability.CapabilityAbsent},
-		"a model that is called":          {where: router, grants: []string{"provider.subagent"}, body: `{"messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"x/y"}}]}`},
+		"a model that is called":          {where: router, grants: []string{"provider.subagent"}, body: `{"model":"x/y","messages":[],"tools":[{"type":"openrouter:subagent","parameters":{"model":"x/y"}}]}`},
 		"a search that can't be off":      {where: sonar, body: `{"model":"sonar-deep-research","disable_search":true,"messages":[]}`, code: capability.CapabilityAbsent},
 
 		"a choice of a server":          {where: responses, body: `{"tools":[],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.evil.example/"}]}}`, code: capability.NotAvailable},
@@ -76,10 +76,10 @@ func TestBackDoors(t *testing.T) {
 		"the old functions":             {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"google_search"}]}`, code: capability.Forbidden},
 		"the old functions, plainly":    {where: chats, change: func(p *provider.Policy) { p.Relayed = true }, body: `{"messages":[],"functions":[{"name":"f"}]}`},
 
-		"pictures for a style":   {where: router, body: `{"messages":[],"image_config":{"super_resolution_references":["https://evil.example/a"]}}`, code: capability.CapabilityAbsent},
-		"a style":                {where: router, body: `{"messages":[],"image_config":{"aspect_ratio":"1:1"}}`},
-		"a picture beside words": {where: router, body: `{"messages":[{"role":"assistant","content":"a","annotations":[{"type":"file","file":{"hash":"h","content":[{"type":"image_url","image_url":{"url":"https://evil.example/a"}}]}}]}]}`, code: capability.CapabilityAbsent},
-		"a page that is cited":   {where: router, body: `{"messages":[{"role":"assistant","content":"a","annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example"}},{"type":"file","file":{"hash":"h","content":[{"type":"text","text":"https://a.example"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]}}]}]}`},
+		"pictures for a style":   {where: router, body: `{"model":"x/y","messages":[],"image_config":{"super_resolution_references":["https://evil.example/a"]}}`, code: capability.CapabilityAbsent},
+		"a style":                {where: router, body: `{"model":"x/y","messages":[],"image_config":{"aspect_ratio":"1:1"}}`},
+		"a picture beside words": {where: router, body: `{"model":"x/y","messages":[{"role":"assistant","content":"a","annotations":[{"type":"file","file":{"hash":"h","content":[{"type":"image_url","image_url":{"url":"https://evil.example/a"}}]}}]}]}`, code: capability.CapabilityAbsent},
+		"a page that is cited":   {where: router, body: `{"model":"x/y","messages":[{"role":"assistant","content":"a","annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example"}},{"type":"file","file":{"hash":"h","content":[{"type":"text","text":"https://a.example"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]}}]}]}`},
 
 		"consent to what is granted":     {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "read") + "," + consent + `]}`},
 		"consent to another tool":        {where: responses, change: hub, grants: []string{"tool.invoke{tools=[hub.read]}"}, body: read + request("a", "write") + "," + consent + `]}`, code: capability.ScopeViolation},
@@ -181,6 +181,7 @@ func TestWhereCodeRuns(t *testing.T) {
 // TestRoutedSession: code at OpenRouter does not run in the container of a session, or
 // of a call that the input says was made, which all who have the key could name.
 func TestRoutedSession(t *testing.T) {
+	const model = `{"model":"x/y",`
 	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
 	for before, stays := range map[string]bool{
 		`"session_id":"main"`:       false,
@@ -193,11 +194,11 @@ func TestRoutedSession(t *testing.T) {
 		`"input":[{"type":"shell_call_output","call_id":"c","output":[],"container_id":null}]`:        true,
 	} {
 		for _, where := range []string{router, "openrouter /v1/responses"} {
-			want := "{" + before + "}"
+			want := model + before + "}"
 			if stays {
-				want = "{" + before + "," + tools + "}"
+				want = model + before + "," + tools + "}"
 			}
-			out, _, refused := rewrite(t, where, "{"+before+","+tools+"}", holding(t, "provider.code_execution"))
+			out, _, refused := rewrite(t, where, model+before+","+tools+"}", holding(t, "provider.code_execution"))
 			if where == router && strings.HasPrefix(before, `"input"`) {
 				continue // which is no member of a chat
 			}
@@ -215,7 +216,7 @@ func TestRoutedNetwork(t *testing.T) {
 	for _, verb := range []string{"get", "post", "put", "delete"} {
 		all = append(all, "net."+verb+"{hosts=[a.example.com]}")
 	}
-	const body = `{"tools":[{"type":"openrouter:shell"%s}]}`
+	const body, bare = `{"model":"x/y","tools":[{"type":"openrouter:shell"%s}]}`, `{"model":"x/y"}`
 	auto := func(more string) string { return `,"parameters":{"environment":{"type":"container_auto"` + more + `}}` }
 	const none, one = `,"network_policy":{"type":"disabled"}`, `,"network_policy":{"type":"allowlist","allowed_domains":["a.example.com"]}`
 	const every = `,"network_policy":{"type":"allowlist","allowed_domains":["*"]}`
@@ -233,7 +234,7 @@ func TestRoutedNetwork(t *testing.T) {
 		`,"parameters":{"environment":{"type":"container_auto"},"network_policy":{"type":"open"}}`: {},
 	} {
 		for i, grants := range [][]string{nil, all} {
-			sent := `{}`
+			sent := bare
 			if want[i] != "" {
 				sent = fmt.Sprintf(body, want[i])
 			}
@@ -248,7 +249,7 @@ func TestRoutedNetwork(t *testing.T) {
 				}
 			}
 		}
-		if out, _, refused := rewrite(t, router, fmt.Sprintf(body, asked), holding(t, all...)); refused != nil || out != `{}` {
+		if out, _, refused := rewrite(t, router, fmt.Sprintf(body, asked), holding(t, all...)); refused != nil || out != bare {
 			t.Errorf("%s, not held: %s (%v)", asked, out, refused)
 		}
 	}
@@ -394,6 +395,7 @@ func TestStoreByAddress(t *testing.T) {
 
 // TestRoutedReplay: a container is named by a replayed call wherever the call has it.
 func TestRoutedReplay(t *testing.T) {
+	const model = `{"model":"x/y",`
 	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
 	for name, input := range map[string]string{
 		"where it ran":     `[{"type":"shell_call","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"container_reference","container_id":"sess_main"}}]`,

@@ -29,8 +29,8 @@ func TestWaits(t *testing.T) {
 		{"provider.web_search", "xai /v1/responses", `{"tools":[{"type":"web_search"}]}`, `{}`, "omitted web_search requires_approval"},
 		{"provider.web_search", generate, `{"contents":[],"tools":[{"googleSearch":{}}]}`, `{"contents":[]}`, "omitted googleSearch requires_approval"},
 		{"provider.web_fetch", generate, `{"contents":[],"tools":[{"urlContext":{}}]}`, `{"contents":[]}`, "omitted urlContext requires_approval"},
-		{"provider.web_search", "openrouter /v1/chat/completions", `{"tools":[{"type":"openrouter:web_search"}],"plugins":[{"id":"web"}]}`, `{}`, "omitted openrouter:web_search requires_approval; omitted plugin web requires_approval"},
-		{"provider.web_fetch", "openrouter /v1/chat/completions", `{"tools":[{"type":"openrouter:web_fetch"}],"plugins":[{"id":"web-fetch"}]}`, `{}`, "omitted openrouter:web_fetch requires_approval; omitted plugin web-fetch requires_approval"},
+		{"provider.web_search", "openrouter /v1/chat/completions", `{"model":"x/y","tools":[{"type":"openrouter:web_search"}],"plugins":[{"id":"web"}]}`, `{"model":"x/y"}`, "omitted openrouter:web_search requires_approval; omitted plugin web requires_approval"},
+		{"provider.web_fetch", "openrouter /v1/chat/completions", `{"model":"x/y","tools":[{"type":"openrouter:web_fetch"}],"plugins":[{"id":"web-fetch"}]}`, `{"model":"x/y"}`, "omitted openrouter:web_fetch requires_approval; omitted plugin web-fetch requires_approval"},
 		{"provider.web_search", "perplexity /chat/completions", `{"model":"sonar"}`, "", "requires_approval"},
 		{"provider.web_search", "openrouter /v1/chat/completions", `{"model":"x/y:online"}`, "", "requires_approval"},
 	} {
@@ -112,7 +112,7 @@ func TestAsked(t *testing.T) {
 		vendor.Translate(p)
 	}
 	for _, one := range []struct{ where, body string }{
-		{"openrouter /v1/responses", `{"input":"x","tools":[{"type":"openrouter:subagent"},{"type":"openrouter:files"},{"type":"openrouter:browser_use"}]}`},
+		{"openrouter /v1/responses", `{"model":"x/y","input":"x","tools":[{"type":"openrouter:subagent"},{"type":"openrouter:files"},{"type":"openrouter:browser_use"}]}`},
 		{"xai /v1/responses", `{"input":"x","tools":[{"type":"view_image"}]}`},
 		{messages, `{"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"f"}]}]}`},
 	} {

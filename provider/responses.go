@@ -11,6 +11,7 @@ import (
 // responses judges a request in the form of OpenAI's responses.
 func (r *request) responses(root wire.Value) {
 	r.resume(root)
+	r.unnamed(root)
 	r.inOrder(root, r.responsesMember, "tools", "input")
 	r.shown(root)
 }

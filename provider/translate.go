@@ -76,7 +76,7 @@ func samples(k kit) []sample {
 			name := family(tool)
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `","name":"` + name + `"}]}`})
 		case openKit, routerKit:
-			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"` + whereCodeRuns(tool) + `}]}`})
+			all = append(all, sample{tool, "tools", `{"model":"any","tools":[{"type":"` + tool + `"` + whereCodeRuns(tool) + `}]}`})
 		default:
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"}]}`})
 		}
@@ -84,8 +84,8 @@ func samples(k kit) []sample {
 	if k == routerKit {
 		all = append(
 			all,
-			sample{"plugin web", "plugins", `{"plugins":[{"id":"web"}]}`},
-			sample{"plugin web-fetch", "plugins", `{"plugins":[{"id":"web-fetch"}]}`},
+			sample{"plugin web", "plugins", `{"model":"any","plugins":[{"id":"web"}]}`},
+			sample{"plugin web-fetch", "plugins", `{"model":"any","plugins":[{"id":"web-fetch"}]}`},
 		)
 	}
 	return all
