@@ -18,7 +18,7 @@ const (
 	NotAvailable            Code = "not_available"             // what enforcement needs is missing
 	SandboxUnavailable      Code = "sandbox_unavailable"       // no backend can confine it
 	ToolQuarantined         Code = "tool_quarantined"          // its definition changed or looks poisoned
-	ToolRejected            Code = "tool_rejected"             // its definition breaks the protocol
+	ToolRejected            Code = "tool_rejected"             // its definition breaks the protocol, or a secret stands in it
 	MalformedArguments      Code = "malformed_arguments"       // the arguments cannot be read strictly
 	MalformedRequest        Code = "malformed_request"         // the message cannot be read strictly
 	HeaderMismatch          Code = "header_mismatch"           // HTTP headers disagree with the body

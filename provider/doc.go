@@ -49,6 +49,10 @@
 // input: those of reasoning, of searches and of sounds are not refused, as clients
 // send every answer back. They cannot be guessed.
 //
+// Agents who share a key share what its account keeps: how much of a prompt was cached,
+// and how near a limit of the account is. A request whose token is revoked while its
+// provider is dialled still goes up.
+//
 // That OpenRouter's engines keep to their lists is their word, as is every other
 // provider's. The names beneath one that a container may reach are not documented
 // by OpenAI; they are taken to be included.

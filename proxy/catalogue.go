@@ -244,7 +244,7 @@ func (a *assembly) addTools(from *source, items []item) {
 	for _, t := range a.tenant.server.inspect(from, items) {
 		a.order = append(a.order, t)
 		if t.blocked == "" && !a.tenant.server.isClean(t.raw) {
-			t.blocked, t.why = capability.ToolRejected, "a secret of the gateway's stands in its definition"
+			t.blocked, t.why = capability.ToolRejected, secretWithin
 		}
 		if a.silent != "" && from.up.Prefix == "" && t.blocked == "" {
 			t.blocked, t.why = capability.NotAvailable, "the tools of upstream "+a.silent+" are not known, and it may have one of this name"
@@ -285,11 +285,11 @@ func (a *assembly) owner(up *Upstream, called string) string {
 func (a *assembly) addPrompts(from *source, items []item) {
 	held := a.tenant.server.withheld(from.up, promptPin, "name", items)
 	for i, it := range items {
-		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: held[i]}
+		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: a.tenant.server.cleanOnly(held[i], it.raw)}
 		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
-		if _, taken := a.prompts[p.exposed]; taken || !a.tenant.server.isClean(p.raw) {
+		if _, taken := a.prompts[p.exposed]; taken {
 			a.prompts[p.exposed] = nil // nobody has it
 			continue
 		}
@@ -300,24 +300,24 @@ func (a *assembly) addPrompts(from *source, items []item) {
 
 // addResources enters the resources and templates of one server.
 func (a *assembly) addResources(from *source, items, templates []item) {
-	clean, withheld := a.tenant.server.isClean, a.tenant.server.withheld
-	held := withheld(from.up, resourcePin, "uri", items)
+	s := a.tenant.server
+	held := s.withheld(from.up, resourcePin, "uri", items)
 	for i, it := range items {
-		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
+		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: s.cleanOnly(held[i], it.raw)}
 		if from.secludes(r.uri) {
 			continue
 		}
-		if _, taken := a.shared[r.uri]; taken || r.uri == "" || !clean(r.raw) {
+		if _, taken := a.shared[r.uri]; taken || r.uri == "" {
 			a.shared[r.uri] = nil // nobody has it
 			continue
 		}
 		a.shared[r.uri] = r
 		a.resources = append(a.resources, r)
 	}
-	held = withheld(from.up, templatePin, "uriTemplate", templates)
+	held = s.withheld(from.up, templatePin, "uriTemplate", templates)
 	for i, it := range templates {
 		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
-		if clean(r.raw) && !from.secludesTemplate(r.uri) {
+		if s.isClean(r.raw) && !from.secludesTemplate(r.uri) {
 			a.templates = append(a.templates, r)
 		}
 	}

@@ -142,9 +142,9 @@ func meaning(code capability.Code) string {
 	case capability.ToolQuarantined:
 		return "the definition is new or has changed and waits for approval"
 	case capability.ToolRejected:
-		return "the definition of the tool breaks the protocol"
+		return "its definition is not one that agents may be shown"
 	case capability.NameCollision:
-		return "several tools claim this name, so that none of them has it"
+		return "several claim this name, so that none of them has it"
 	case capability.UpstreamFailed:
 		return "the server behind it does not answer, or has not said yet what it has"
 	case capability.LimitExceeded:

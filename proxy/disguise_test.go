@@ -130,6 +130,11 @@ func TestHostileListsAreScrubbed(t *testing.T) {
 	if a := c.request("tools/call", `{"name":"up__q","arguments":{}}`); !strings.Contains(a.Raw, "tool_rejected") || len(s.calls()) != 0 {
 		t.Errorf("a tool that is not listed was called: %s", a.Raw)
 	}
+	for method, params := range map[string]string{"prompts/get": `{"name":"up__p"}`, "resources/read": `{"uri":"db://u:hunter2@h/t"}`} {
+		if a := c.request(method, params); !strings.Contains(a.Raw, "tool_rejected") || len(s.calls()) != 0 {
+			t.Errorf("%s says: %s", method, a.Raw)
+		}
+	}
 }
 
 // E: a question with a secret in it makes an answer that is not JSON.

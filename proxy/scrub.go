@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 
+	"capgate/capability"
+
 	"capgate/wire"
 )
 
@@ -27,6 +29,17 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 func (s *Server) isClean(b []byte) bool {
 	clean, ok := s.clean(b)
 	return ok && bytes.Equal(clean, b)
+}
+
+// why a definition is shown to nobody
+const secretWithin = "a secret of the gateway's stands in its definition"
+
+// cleanOnly rules out a definition that a secret stands in, whoever has approved it.
+func (s *Server) cleanOnly(held ruling, definition []byte) ruling {
+	if !s.isClean(definition) {
+		return ruling{capability.ToolRejected, secretWithin}
+	}
+	return held
 }
 
 // scrubbed is what is left to show of what a server wrote once secrets are taken out.
