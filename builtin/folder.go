@@ -26,12 +26,16 @@ func (f *files) folder(real string) (*folder, error) {
 		return nil, moved
 	}
 	rel := path.Join(".", strings.TrimPrefix(real, f.Root.Real))
-	root, err := f.root.OpenRoot(rel)
+	root, err := f.root.OpenRoot(asFolder(rel))
 	if err != nil {
 		return nil, explain(err)
 	}
 	return settle(root, real)
 }
+
+// asFolder is a path that leads to a directory or nowhere: whoever opens a pipe that
+// stands there waits for somebody to write into it.
+func asFolder(name string) string { return name + "/" }
 
 // parent opens the directory that holds a spot, and returns the spot's name in it.
 func (f *files) parent(s spot) (*folder, string, error) {
@@ -46,7 +50,7 @@ func (f *files) parent(s spot) (*folder, string, error) {
 
 // sub opens a directory in the directory.
 func (d *folder) sub(name string) (*folder, error) {
-	root, err := d.root.OpenRoot(name)
+	root, err := d.root.OpenRoot(asFolder(name))
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -52,7 +52,7 @@ func (s *Skill) Read(file string) ([]byte, error) {
 	if i < 0 || s.dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	root, err := os.OpenRoot(s.dir)
+	root, err := os.OpenRoot(asFolder(s.dir))
 	if err != nil {
 		return nil, ErrChanged
 	}
@@ -63,6 +63,10 @@ func (s *Skill) Read(file string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// asFolder is a path that leads to a folder or nowhere. Without its end, whoever opens a
+// pipe that took the place of a folder waits, and nothing is read any more.
+func asFolder(name string) string { return name + "/" }
 
 // readFile returns a regular file of at most some bytes. The root follows no link
 // that leads out of it.
@@ -123,7 +127,7 @@ func (b *bundle) folder(dir string, depth int) error {
 	if depth > maxNested {
 		return fmt.Errorf("its folders nest deeper than %d", maxNested)
 	}
-	f, err := b.root.Open(dir)
+	f, err := b.root.Open(asFolder(dir))
 	if err != nil {
 		return fmt.Errorf("%s cannot be read", clip(dir))
 	}

@@ -53,7 +53,7 @@ func (w *walk) search(dir string) {
 	top, err := filepath.Abs(dir)
 	if err == nil {
 		w.top = top
-		w.root, err = os.OpenRoot(top)
+		w.root, err = os.OpenRoot(asFolder(top))
 	}
 	if err != nil {
 		w.say(capability.Warning, "folder", dir, "the folder cannot be read, so that it shows no skills", "make it, or take it out of skills:")
@@ -133,7 +133,7 @@ func (w *walk) below(rel string, e os.DirEntry, depth int, outer *Skill) {
 
 // entries reads a folder, by name.
 func (w *walk) entries(rel string) ([]os.DirEntry, error) {
-	f, err := w.root.Open(rel)
+	f, err := w.root.Open(asFolder(rel))
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be opened", clip(rel))
 	}
@@ -181,7 +181,7 @@ func (w *walk) read(rel string, at place) *Skill {
 		s.fail(text)
 		return s
 	}
-	root, err := w.root.OpenRoot(rel)
+	root, err := w.root.OpenRoot(asFolder(rel))
 	if err != nil {
 		return hidden("its folder cannot be opened")
 	}

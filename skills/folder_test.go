@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -413,6 +415,49 @@ func TestReadChanged(t *testing.T) {
 		}
 		before = after
 	}
+}
+
+// TestPipeInPlaceOfFolder: whoever may write where a folder lies does not keep the reading
+// of skills waiting, and with it every change of what agents may do.
+func TestPipeInPlaceOfFolder(t *testing.T) {
+	dir := tree(t, map[string]string{"all/a/SKILL.md": md("a")})
+	all := filepath.Join(dir, "all")
+	s, _ := skills.Load(options(), all).Skill("a")
+	pipe := func(at string) {
+		if err := errors.Join(os.RemoveAll(at), syscall.Mkfifo(at, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within := func(what string, do func() error) {
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s does not end", what)
+		}
+	}
+	pipe(filepath.Join(all, "a"))
+	within("reading a file", func() error {
+		if _, err := s.Read("SKILL.md"); !errors.Is(err, skills.ErrChanged) {
+			return fmt.Errorf("it is %w", err)
+		}
+		return nil
+	})
+	pipe(all)
+	within("reading the skills", func() error {
+		if l := skills.Load(options(), all); len(outline(l)) != 0 || len(l.Findings()) != 1 {
+			return fmt.Errorf("there are %v, and said is %v", outline(l), l.Findings())
+		}
+		return nil
+	})
+	within("looking at them", func() error {
+		skills.Stamp(all)
+		return nil
+	})
 }
 
 // TestPlace: a token can speak of the folder of the skill, its plugin, its project.

@@ -92,7 +92,7 @@ func openHere(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the mirror: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(asFolder(dir))
 	if err != nil {
 		return nil, fmt.Errorf("open the mirror: %w", err)
 	}
