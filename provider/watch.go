@@ -31,6 +31,7 @@ type Observation struct {
 // there did. It never holds a response up: what it cannot read it counts. A Watch
 // is for one goroutine.
 type Watch struct {
+	kit    kit
 	policy Policy
 	reads  bool // some host is held, or the below
 	freely bool // the agent holds a search that takes no list, so that any page may be read
@@ -59,7 +60,7 @@ const (
 // Watch returns a watch on one response to an agent.
 func (v Vendor) Watch(p Policy) *Watch {
 	freely := p.holds(webSearch).Allowed()
-	return &Watch{policy: p, freely: freely, reads: freely || len(p.hosts(get)) > 0}
+	return &Watch{kit: v.kit, policy: p, freely: freely, reads: freely || len(p.hosts(get)) > 0}
 }
 
 // Write takes the next bytes of the response, all of them and always.
@@ -147,7 +148,7 @@ func (w *Watch) endEvent() {
 // telling reports whether an event can be about a tool at all: most are pieces of
 // text, and need not be parsed.
 func telling(data []byte) bool {
-	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program"} {
+	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program", "openrouter:"} {
 		if bytes.Contains(data, []byte(word)) {
 			return true
 		}
@@ -190,28 +191,56 @@ func (w *Watch) visit(v wire.Value, tool string) {
 			w.visit(element, tool)
 		}
 	case wire.Object:
-		kind, _ := typeOf(v)
+		kind := w.ran(v)
 		if kind == "tool_use" || kind == "function_call" {
 			return // the agent's own, decided where it is called
-		}
-		switch kind {
-		case "server_tool_use":
-			kind = textOf(v, "name")
-		case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
-			kind = callOf(textOf(v, "tool"))
-		}
-		if where, _ := v.Get("environment"); kind == "shell_call" && strings.HasPrefix(textOf(where, "type"), "container") {
-			kind = codeExecution
 		}
 		if strings.HasPrefix(kind, "mcp_") {
 			w.foreign(kind, v)
 		}
-		tool = w.enter(strings.TrimPrefix(kind, "openrouter:"), tool)
+		tool = w.enter(kind, tool)
 		for key, member := range v.Members() {
 			name, _ := key.Str()
 			w.member(name, member, tool)
 		}
 	}
+}
+
+// ran returns the type of an object. What shows a tool of the provider in another way
+// has that of a call.
+func (w *Watch) ran(v wire.Value) string {
+	kind, _ := typeOf(v)
+	switch kind {
+	case "server_tool_use":
+		kind = textOf(v, "name")
+	case "reasoning.server_tool_call": // of OpenRouter
+		kind = textOf(v, "tool_name")
+	case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
+		return callOf(textOf(v, "tool"))
+	case "custom_tool_call":
+		if part := partOf(textOf(v, "name")); w.kit == xaiKit && part != "" {
+			return part
+		}
+	case "shell_call":
+		if where, _ := v.Get("environment"); strings.HasPrefix(textOf(where, "type"), "container") {
+			return codeExecution
+		}
+	}
+	if own, ok := strings.CutPrefix(kind, "openrouter:"); ok {
+		return callOf(own)
+	}
+	return kind
+}
+
+// partOf knows a part of a tool of xAI, which shows them as tools of an agent, by its name.
+func partOf(name string) string {
+	switch name {
+	case "web_search", "web_search_with_snippets", "browse_page":
+		return "web_search_call"
+	case "x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch":
+		return "x_search_call"
+	}
+	return ""
 }
 
 func (w *Watch) member(name string, v wire.Value, tool string) {
@@ -248,13 +277,13 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 func callOf(tool string) string {
 	tool = strings.ToLower(tool)
 	switch {
-	case strings.HasPrefix(tool, "google_search"):
+	case strings.HasPrefix(tool, "google_search"), tool == "fusion": // of models that search
 		return webSearch
 	case tool == "url_context":
 		return webFetch
-	case tool == "code_interpreter":
+	case isListed(tool, "code_interpreter shell bash"):
 		return codeExecution
-	case isListed(tool, "google_maps file_search image_generation document_library"):
+	case isListed(tool, "google_maps file_search image_generation document_library browser_use computer_use subagent files mcp"):
 		return tool + "_call"
 	}
 	return tool
@@ -308,7 +337,10 @@ func (w *Watch) enter(kind, tool string) string {
 		return kind
 	case strings.Contains(kind, codeExecution), kind == "code_interpreter_call", kind == "program":
 		verb = codeExecution
-	case isListed(kind, "file_search_call image_generation_call x_search_call google_maps_call document_library_call advisor"):
+	case kind == "view_x_video_call":
+		verb = "x_search"
+	case isListed(kind, "file_search_call image_generation_call x_search_call google_maps_call document_library_call advisor "+
+		"view_image_call browser_use_call computer_use_call subagent_call files_call"):
 		verb = strings.TrimSuffix(kind, "_call")
 	case strings.HasPrefix(kind, "mcp_"):
 		return ""
