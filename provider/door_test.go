@@ -395,7 +395,6 @@ func TestStoreByAddress(t *testing.T) {
 
 // TestRoutedReplay: a container is named by a replayed call wherever the call has it.
 func TestRoutedReplay(t *testing.T) {
-	const model = `{"model":"x/y",`
 	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
 	for name, input := range map[string]string{
 		"where it ran":     `[{"type":"shell_call","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"container_reference","container_id":"sess_main"}}]`,
