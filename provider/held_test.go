@@ -214,3 +214,22 @@ func TestWithheld(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftOut: what a tool names refuses no request that the tool is left out of.
+func TestLeftOut(t *testing.T) {
+	for _, tool := range []string{
+		`{"type":"openrouter:subagent","parameters":{"model":"x/y:online"}}`,
+		`{"type":"openrouter:advisor","parameters":{"model":"x/y:online"}}`,
+		`{"type":"openrouter:image_generation","parameters":{"mask":{"image_url":"https://evil.example/a.png"}}}`,
+	} {
+		body := `{"model":"x/y","messages":[],"tools":[` + tool + `]}`
+		out, changes, refused := rewrite(t, router, body, holding(t))
+		if out != `{"model":"x/y","messages":[]}` || len(changes) != 1 || refused != nil {
+			t.Errorf("%s: sent %q, %v, %v", tool, out, changes, refused)
+		}
+		all := holding(t, "provider.subagent", "provider.advisor", "provider.image_generation")
+		if _, _, refused := rewrite(t, router, body, all); refused == nil {
+			t.Errorf("%s goes up for who holds the tool and not what it names", tool)
+		}
+	}
+}

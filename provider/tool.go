@@ -121,8 +121,9 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 	case reading:
 		code, why = r.reads(t.verb)
 	case unscoped:
-		code, why = r.needs(t.verb)
-		r.inputs(v)
+		if code, why = r.needs(t.verb); why == "" {
+			r.inputs(v)
+		}
 	case adviser:
 		code, why = r.advises(v, t.verb)
 	case runner:
@@ -219,11 +220,11 @@ func (r *request) needs(verb string) (capability.Code, string) {
 // advises decides a tool that asks another model. Where it does not say which, whoever
 // asks says it in the call, and that may be one that searches the web, or a preset.
 func (r *request) advises(v wire.Value, verb string) (capability.Code, string) {
-	r.inputs(v)
-	in, _ := v.Get("parameters")
 	if code, why := r.needs(verb); why != "" {
 		return code, why
 	}
+	r.inputs(v)
+	in, _ := v.Get("parameters")
 	if strings.TrimSpace(textOf(in, "model")) == "" {
 		return capability.NotAvailable, "it does not say which model it asks: what that does could not be judged"
 	}
