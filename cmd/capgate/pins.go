@@ -163,7 +163,8 @@ func (a *app) pinsDiff() *cobra.Command {
 		Use:   "diff [UPSTREAM [TOOL]]",
 		Short: "Show how what waits for approval differs from what is pinned",
 		Long: "diff shows the definitions that agents do not see, against those that they saw, and\n" +
-			"the command that approves each. Characters that would not be seen are written out.",
+			"the command that approves each. Characters that would not be seen are written out; all\n" +
+			"else is as the server wrote it, a secret that it was given included.",
 		Example: "  capgate pins diff\n  capgate pins diff files write_file",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
