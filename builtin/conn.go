@@ -58,7 +58,8 @@ func (c *conn) Call(ctx context.Context, r upstream.Request, _ upstream.Sink) (u
 		}
 		return upstream.Answer{Result: c.list}, nil
 	case "tools/call":
-		return c.call(ctx, doc.Root())
+		answer, err := c.call(ctx, doc.Root())
+		return r.Fitting(c.name, answer, err)
 	}
 	return refuse(unknownMethod)
 }

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestBulk: long messages of one agent fill the memory of the others only so far, be
@@ -62,6 +64,65 @@ func TestBulk(t *testing.T) {
 	}
 	if tooMany(long) {
 		t.Error("what has gone still counts")
+	}
+}
+
+// lengthy is a server whose answers are long, and wait, but for that of the third call.
+type lengthy struct {
+	calls atomic.Int64
+	taken chan bool // whether there was room for each
+	until chan struct{}
+}
+
+func (l *lengthy) reply(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+	ok := r.Room != nil && r.Room.Take(1<<20)
+	wait := l.calls.Add(1) != 3
+	if l.taken <- ok; !ok {
+		return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "answers too long", Err: upstream.ErrNoRoom}
+	}
+	if wait {
+		<-l.until
+	}
+	return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+}
+
+// TestBulkAnswers: the long answers that one agent waits for, or does not take, fill the
+// memory of the others only so far: in both eras, and of calls that may be parked.
+func TestBulkAnswers(t *testing.T) {
+	for name, mayAsk := range map[string][]string{"plain": nil, "parked": {"elicitation"}} {
+		t.Run(name, func(t *testing.T) {
+			l := &lengthy{taken: make(chan bool, 10), until: make(chan struct{})}
+			up := files(t, &scripted{reply: l.reply})
+			up.MayAsk = mayAsk
+			w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 2 << 20}}, map[string]string{"scout": reader, "other": reader}, up)
+			args := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+			scout, other := w.client("scout"), w.client("other")
+			scout.initialize("{}")
+			all := make(chan said, 3)
+			go func() { all <- scout.modern("tools/call", args, `{"elicitation":{}}`) }()
+			go func() { all <- scout.request("tools/call", args) }()
+			if first, second := <-l.taken, <-l.taken; !first || !second {
+				t.Error("one of two has no room")
+			}
+			if d := denialOf(t, scout.modern("tools/call", args, `{"elicitation":{}}`)); <-l.taken || d.Code != "limit_exceeded" || d.Hint == "" {
+				t.Errorf("a third: %+v", d)
+			}
+			go func() { all <- other.modern("tools/call", args, `{"elicitation":{}}`) }()
+			if !<-l.taken {
+				t.Error("another agent's has no room")
+			}
+			close(l.until)
+			for range 3 {
+				if a := <-all; a.Error != nil || strings.Contains(a.Raw, "denial") {
+					t.Error(a.Raw)
+				}
+			}
+			for range 3 {
+				if scout.modern("tools/call", args, `{"elicitation":{}}`); !<-l.taken {
+					t.Error("what has gone still counts")
+				}
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/guardrail"
+	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -27,10 +28,11 @@ type call struct {
 	modern  bool
 	client  wire.Value // the capabilities of the client that asks
 
-	credential string  // the id of the token that was shown, "" over stdio
-	mirrored   *mirror // the headers that repeat what the body says, of a modern request over HTTP
-	out        stream  // takes what goes to the agent before the answer
-	into       *[]byte // where a server's answer may be read into, once; nil: memory of its own
+	credential string        // the id of the token that was shown, "" over stdio
+	mirrored   *mirror       // the headers that repeat what the body says, of a modern request over HTTP
+	out        stream        // takes what goes to the agent before the answer
+	into       *[]byte       // where a server's answer may be read into, once; nil: memory of its own
+	room       upstream.Room // for answers, nil where nothing bounds them together
 
 	args     wire.Value        // the arguments of a tool or prompt
 	exposed  string            // the name that the agent called, or the URI

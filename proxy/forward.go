@@ -302,6 +302,9 @@ func (c *call) broken(o *order, err error) reply {
 		text = "upstream " + name + " did not answer in time"
 	}
 	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: text, hint: hint}
+	if errors.Is(err, upstream.ErrNoRoom) {
+		d.code = capability.LimitExceeded
+	}
 	e := c.event("refusal")
 	e.Code, e.Error = string(d.code), err.Error()
 	d.event = c.server.record(e)
@@ -388,7 +391,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		if err != nil {
 			return upstream.Answer{}, err
 		}
-		r.Into = into
+		r.Into, r.Room = into, c.room
 		return conn.Call(ctx, r, sink)
 	})
 }

@@ -59,10 +59,9 @@ func (v *visit) takeIn(l *letter) *spoilt {
 		size = int64(limit)
 	}
 	if size > trusted {
-		if !v.tenant.load(size) {
+		if !v.Take(int(size)) {
 			return &spoilt{http.StatusTooManyRequests, codeRequest, "too many long messages at once"}
 		}
-		v.bulk = size
 	}
 	var err error
 	l.body, err = fill(l.body[:0], v.r.Body, v.r.ContentLength, limit)
@@ -76,7 +75,16 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	return nil
 }
 
-// unload takes back what takeIn has counted.
+// Take counts what a message takes, until the visit is over.
+func (v *visit) Take(bytes int) bool {
+	ok := v.tenant.load(int64(bytes))
+	if ok {
+		v.bulk += int64(bytes)
+	}
+	return ok
+}
+
+// unload takes back what was counted.
 func (v *visit) unload() {
 	if v.bulk > 0 {
 		v.tenant.load(-v.bulk)

@@ -59,6 +59,14 @@ func (p *parked) Notify(method string, params []byte) {
 	}
 }
 
+// Take counts what the answer takes for the request that waits at the moment. While
+// none does, the server has no reason to answer at length.
+func (p *parked) Take(bytes int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now != nil && (p.now.call.room == nil || p.now.call.room.Take(bytes))
+}
+
 // Ask hands a question to the request that waits, and waits itself until some
 // request has brought the answer.
 func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
@@ -141,6 +149,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		cancel()
 		return nil, err
 	}
+	r.Room = p
 	r.Around, r.Sent = nil, nil // it may go up once more: what it stands in is nobody else's
 	o.line.begin(c, p)
 	c.server.work.Go(func() {
@@ -196,6 +205,9 @@ func (p *parked) unanswered() bool {
 
 // hold parks the call and makes what is asked the agent's answer.
 func (c *call) hold(p *parked) (upstream.Answer, error) {
+	p.mu.Lock()
+	p.now = nil
+	p.mu.Unlock()
 	s := c.server
 	ticket, err := s.secret()
 	if err != nil {
@@ -207,9 +219,6 @@ func (c *call) hold(p *parked) (upstream.Answer, error) {
 		p.cancel()
 		return upstream.Answer{}, err
 	}
-	p.mu.Lock()
-	p.now = nil
-	p.mu.Unlock()
 	s.parked.mu.Lock()
 	if s.parked.calls == nil {
 		s.parked.calls = map[string]*parked{}

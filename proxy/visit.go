@@ -56,7 +56,7 @@ func one(h http.Header, name string) (value string, several bool) {
 func (v *visit) begin(m message) *call {
 	return &call{
 		message: m, server: v.server, policy: v.policy, tenant: v.tenant, agent: v.agent, credential: v.credential,
-		ref: v.server.reference(), start: v.server.now(), into: &v.letter.answer,
+		ref: v.server.reference(), start: v.server.now(), into: &v.letter.answer, room: v,
 	}
 }
 

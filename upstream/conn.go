@@ -56,6 +56,17 @@ type Request struct {
 	// Into is memory that the answer may be read into, and is grown as needed. Nil
 	// is for the answer to have memory of its own.
 	Into *[]byte
+
+	// Room, if there is one, is asked for what an answer takes beyond FreeRoom bytes, in
+	// the goroutine of Call.
+	Room Room
+}
+
+// Room bounds the memory of several answers together.
+type Room interface {
+	// Take takes so many bytes more, or says that there are no more. Nobody gives
+	// them back: who made the request knows for how long it needs the answer.
+	Take(bytes int) bool
 }
 
 // Field is one header of a request.

@@ -32,6 +32,7 @@ type exchange struct {
 	sink   Sink
 	stance *stance // it was sent with
 	into   *[]byte // where the answer may be read into
+	body   meter   // what it is read from
 
 	ctx    *leash.Leash // the request's: it ends with the caller's, and with the connection
 	caller leash.Hook   // on the caller's context
@@ -83,7 +84,7 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if lent && len(body) >= largeBody {
 		p.sent = r.Sent
 	}
-	x.into = r.Into
+	x.into, x.body.room = r.Into, r.Room
 	resp, err := x.carry(x.ctx, x.post, header, p)
 	if err != nil {
 		return Answer{}, err
@@ -113,8 +114,14 @@ func (x *exchange) receive(resp *http.Response) (Answer, error) {
 // that of the request's Into.
 func (x *exchange) single(resp *http.Response) (Answer, error) {
 	defer func() { _ = resp.Body.Close() }()
-	body, err := x.readWhole(resp, x.into)
+	x.body.src = resp.Body
+	if !x.body.expect(min(resp.ContentLength, int64(x.limit))) {
+		return Answer{}, noRoom(x.name)
+	}
+	body, err := x.readWhole(&x.body, resp.ContentLength, x.into)
 	switch {
+	case errors.Is(err, ErrNoRoom):
+		return Answer{}, noRoom(x.name)
 	case errors.Is(err, errLong):
 		return Answer{}, x.failed("answers with too much; ask it for less", err)
 	case err != nil && x.ctx.Err() != nil:
@@ -155,7 +162,8 @@ func (x *exchange) stream(resp *http.Response) (Answer, error) {
 	doc, ev := x.doc(), x.reader()
 	defer x.putDoc(doc)
 	defer x.putReader(ev)
-	ev.reset(resp.Body)
+	x.body.src = resp.Body
+	ev.reset(&x.body)
 	for tries, last := 0, ""; ; tries++ {
 		answer, err := x.follow(ev, doc)
 		var cut *cutOff
@@ -173,7 +181,8 @@ func (x *exchange) stream(resp *http.Response) (Answer, error) {
 		if resp, err = x.resume(ev, tries, cut); err != nil {
 			return Answer{}, err
 		}
-		ev.resume(resp.Body)
+		x.body.src = resp.Body
+		ev.resume(&x.body)
 	}
 }
 
@@ -185,7 +194,10 @@ func (c *cutOff) Error() string { return c.err.Error() }
 // follow hands on what a stream brings, until the answer comes.
 func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
 	for {
+		x.body.next()
 		switch err := ev.next(); {
+		case errors.Is(err, ErrNoRoom):
+			return Answer{}, noRoom(x.name)
 		case errors.Is(err, errLong):
 			return Answer{}, x.failed("sends an event that is too long", nil)
 		case err != nil:

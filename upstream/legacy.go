@@ -153,6 +153,11 @@ func (f *feed) Close() error {
 
 // Call sends a request and waits for its answer on the stream.
 func (f *feed) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
+	answer, err := f.call(ctx, r, s)
+	return r.Fitting(f.name, answer, err)
+}
+
+func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	own := s == nil
 	if own {
 		s = unheard{}

@@ -255,7 +255,7 @@ func (p *pipe) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	if state == written {
 		p.putBack(c)
 	}
-	return got.answer, nil
+	return r.Fitting(p.name, got.answer, nil)
 }
 
 // putBack gives back what a call used that is over, and whose line is written.

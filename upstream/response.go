@@ -86,27 +86,27 @@ func readBody(body io.Reader, data []byte, limit int) ([]byte, error) {
 	}
 }
 
-// readWhole reads the body of a response into memory of its own, if it is given
-// none. One of unknown length is gathered elsewhere first then; a length that is
+// readWhole reads a body into memory of its own, if it is given none. One of unknown
+// length, which is less than none, is gathered elsewhere first then; a length that is
 // only claimed gets little.
-func (c *web) readWhole(resp *http.Response, into *[]byte) ([]byte, error) {
-	if resp.ContentLength > int64(c.limit) {
+func (c *web) readWhole(body io.Reader, length int64, into *[]byte) ([]byte, error) {
+	if length > int64(c.limit) {
 		return nil, errLong
 	}
 	if into != nil {
-		data := slices.Grow((*into)[:0], int(min(max(resp.ContentLength, 0), bodyTrust))+1)
-		data, err := readBody(resp.Body, data, c.limit)
+		data := slices.Grow((*into)[:0], int(min(max(length, 0), bodyTrust))+1)
+		data, err := readBody(body, data, c.limit)
 		*into = data
 		return data, err
 	}
-	if resp.ContentLength >= 0 {
-		return readBody(resp.Body, make([]byte, 0, min(resp.ContentLength, bodyTrust)+1), c.limit)
+	if length >= 0 {
+		return readBody(body, make([]byte, 0, min(length, bodyTrust)+1), c.limit)
 	}
 	room, ok := c.bodies.Get().(*[]byte)
 	if !ok {
 		room = new([]byte)
 	}
-	data, err := readBody(resp.Body, (*room)[:0], c.limit)
+	data, err := readBody(body, (*room)[:0], c.limit)
 	whole := bytes.Clone(data)
 	if cap(data) <= keepBody {
 		*room = data
