@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Mirror is a folder that holds a copy of the skills which one agent is shown, for
@@ -205,43 +203,6 @@ func (u *update) open(agent string) error {
 	return nil
 }
 
-// finish ends what an update that was cut short had begun.
-func (u *update) finish() error {
-	return u.each(".", func(e fs.DirEntry) error {
-		if strings.HasPrefix(e.Name(), stageName) {
-			return u.root.RemoveAll(e.Name())
-		}
-		if of, ok := strings.CutPrefix(e.Name(), asideName); ok && e.IsDir() {
-			return u.sweepAside(of, u.marker.Skills[of])
-		}
-		return nil
-	})
-}
-
-// each visits what a folder of the mirror holds, all of it whatever goes wrong. Others
-// write there: it may be a pipe by now, which must not keep anybody waiting, or hold
-// more than should be in memory at once.
-func (u *update) each(dir string, visit func(fs.DirEntry) error) error {
-	f, err := u.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("look through the mirror: %w", err)
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	var errs []error
-	for {
-		entries, err := f.ReadDir(maxEntries)
-		for _, e := range entries {
-			errs = append(errs, visit(e))
-		}
-		if errors.Is(err, io.EOF) {
-			return errors.Join(errs...)
-		}
-		if err != nil {
-			return errors.Join(append(errs, fmt.Errorf("look through the mirror: %w", err))...)
-		}
-	}
-}
-
 // isFolder reports whether a text is the name of one folder.
 func isFolder(name string) bool {
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
@@ -307,10 +268,7 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 		if errs = append(errs, err); stage == "" {
 			continue
 		}
-		staged[name], u.marker.Skills[name] = stage, map[string]string{}
-		for _, f := range want[name].Files {
-			u.marker.Skills[name][f.Path] = f.Digest
-		}
+		staged[name], u.marker.Skills[name] = stage, digests(want[name])
 	}
 	if len(staged) == 0 {
 		return errors.Join(errs...)
@@ -320,9 +278,10 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 	for _, name := range sortedKeys(staged) {
 		if over {
 			delete(u.marker.Skills, name)
-			errs = append(errs, u.root.RemoveAll(staged[name]))
-		} else if err := u.root.Rename(staged[name], name); err != nil {
-			errs = append(errs, fmt.Errorf("put the skill %s into the mirror: %w", name, err))
+			errs = append(errs, u.discard(staged[name], want[name]))
+		} else if err := u.root.Rename(staged[name], name); err != nil { // what is there now is somebody else's
+			delete(u.marker.Skills, name)
+			errs = append(errs, fmt.Errorf("put the skill %s into the mirror: %w", name, err), u.discard(staged[name], want[name]))
 		} else {
 			u.Written = append(u.Written, name)
 		}
@@ -340,7 +299,7 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 	}
 	stage = stageName + rand.Text()
 	if err := u.stage(stage, s); err != nil {
-		_ = u.root.RemoveAll(stage) // it is the first error that counts
+		_ = u.discard(stage, s) // it is the first error that counts
 		if mine {
 			u.Removed = append(u.Removed, name)
 			return "", u.remove(name)
@@ -355,7 +314,7 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 	if _, err := u.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		delete(u.marker.Skills, name)
 		u.InTheWay = append(u.InTheWay, name)
-		return "", u.root.RemoveAll(stage)
+		return "", u.discard(stage, s)
 	}
 	return stage, nil
 }
@@ -374,7 +333,7 @@ func (u *update) holds(name string, s *Skill) bool {
 func (u *update) copied(dir, rel string, s *Skill) (found int, err error) {
 	err = u.each(path.Join(dir, rel), func(e fs.DirEntry) error {
 		at := path.Join(rel, e.Name())
-		if e.IsDir() && strings.Count(at, "/") <= maxNested {
+		if e.IsDir() && slices.ContainsFunc(s.Files, func(f File) bool { return strings.HasPrefix(f.Path, at+"/") }) {
 			more, err := u.copied(dir, at, s)
 			found += more
 			return err
@@ -425,74 +384,4 @@ func (u *update) write(name string, data []byte, mode fs.FileMode) error {
 		return fmt.Errorf("write the mirror: %w", err)
 	}
 	return nil
-}
-
-// remove takes a skill out of the mirror.
-func (u *update) remove(name string) error {
-	if err := u.clear(name, u.marker.Skills[name]); err != nil {
-		return err
-	}
-	delete(u.marker.Skills, name)
-	return nil
-}
-
-// clear removes the files that the mirror wrote into a folder, and the folders that
-// are empty then. The folder is moved aside first, so that whoever looks finds the
-// skill whole or not at all; what others put there comes back.
-func (u *update) clear(name string, files map[string]string) error {
-	info, err := u.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look at %s in the mirror: %w", name, err)
-	case !info.IsDir(): // a link, or a file: not what the mirror wrote
-		return nil
-	}
-	if err := u.root.Rename(name, asideName+name); err != nil { // something is there: not at once then
-		_, err := u.sweep(name, ".", files)
-		return err
-	}
-	return u.sweepAside(name, files)
-}
-
-// sweepAside removes what the mirror wrote of a skill that was moved aside, and puts
-// the rest back, if nothing else is there by now.
-func (u *update) sweepAside(name string, files map[string]string) error {
-	left, err := u.sweep(asideName+name, ".", files)
-	if err != nil || !left {
-		return err
-	}
-	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		if err := u.root.Rename(asideName+name, name); err != nil {
-			return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// sweep removes what was written below a folder, without following links, and reports
-// whether anything is left. Nothing was written deeper than skills go.
-func (u *update) sweep(dir, rel string, files map[string]string) (left bool, err error) {
-	err = u.each(path.Join(dir, rel), func(e fs.DirEntry) error {
-		at := path.Join(rel, e.Name())
-		_, mine := files[at]
-		switch {
-		case e.IsDir() && strings.Count(at, "/") <= maxNested:
-			more, err := u.sweep(dir, at, files)
-			left = left || more
-			return err
-		case e.IsDir() || !mine:
-			left = true
-		default:
-			if err := u.root.Remove(path.Join(dir, at)); err != nil {
-				return fmt.Errorf("take %s out of the mirror: %w", at, err)
-			}
-		}
-		return nil
-	})
-	if err != nil || left {
-		return true, err
-	}
-	return false, u.root.Remove(path.Join(dir, rel))
 }

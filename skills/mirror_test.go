@@ -341,6 +341,29 @@ func TestMirrorWithOthersInIt(t *testing.T) {
 	}
 }
 
+// TestMirrorWithoutEnd: what somebody else puts where the mirror takes things out is not
+// followed down, however deep it goes, and what they write into the marker leads nowhere.
+func TestMirrorWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x"})
+	put(t, filepath.Join(dir, ".capgate-mirror"), `{"agent":"agents/scout","skills":{"a":{".":"","more/..":"","x/../more/x.md":""}}}`)
+	put(t, filepath.Join(dir, "a/more/x.md"), "an old one")
+	put(t, filepath.Join(dir, "b/SKILL.md"), "somebody's")
+	put(t, filepath.Join(dir, ".capgate-stage-old/more/x.md"), "x")
+	deep := filepath.Join(dir, ".capgate-stage-deep", strings.Repeat("d/", 40))
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if done := update(t, dir, list); len(done.Written) != 1 {
+		t.Errorf("the update did %v", done)
+	}
+	for file, there := range map[string]bool{deep: true, ".capgate-stage-old": false, "a/SKILL.md": true, "b/SKILL.md": true} {
+		if _, err := os.Lstat(filepath.Join(dir, strings.TrimPrefix(file, dir))); (err == nil) != there {
+			t.Errorf("%s: %v", strings.TrimPrefix(file, dir), err)
+		}
+	}
+}
+
 // TestMirrorBehindALink: a mirror stays where it was: who may move a folder above it
 // aside does not choose where it is written.
 func TestMirrorBehindALink(t *testing.T) {
