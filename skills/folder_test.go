@@ -436,7 +436,7 @@ func TestPipeInPlaceOfFolder(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(10 * time.Second):
 			t.Errorf("%s does not end", what)
 		}
 	}
