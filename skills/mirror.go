@@ -20,6 +20,10 @@ import (
 type Mirror struct {
 	Dir   string // where it leads: an update follows no link on the way there
 	Agent string
+
+	// Clean reports whether a file may be written where the agent reads it, as one that a
+	// secret stands in may not. Nil: all may.
+	Clean func(data []byte) bool
 }
 
 // Mirrored is what an update of a mirror did, by the folders of skills in it.
@@ -29,6 +33,7 @@ type Mirrored struct {
 	Kept     []string `json:"kept"`       // they were right already
 	InTheWay []string `json:"in_the_way"` // of something that is not the mirror's
 	Over     []string `json:"over"`       // left out, since there are too many files
+	Withheld []string `json:"withheld"`   // left out, since a file of theirs is not clean
 }
 
 const (
@@ -54,7 +59,7 @@ var ErrMirror = errors.New("the folder is not a mirror of this agent")
 // at all. One that cannot be read as it was at load is taken out. Once the context has ended
 // nothing more is put in.
 func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
-	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}}
+	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}, Withheld: []string{}}
 	root, err := openHere(filepath.Clean(m.Dir))
 	if err != nil {
 		return done, err
@@ -65,7 +70,7 @@ func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
 		return done, err
 	}
 	defer unlock()
-	u := update{root: root, Mirrored: &done}
+	u := update{root: root, clean: m.Clean, Mirrored: &done}
 	if err := u.open(m.Agent); err != nil {
 		return done, err
 	}
@@ -171,8 +176,14 @@ func fit(want map[string]*Skill) (over []string) {
 type update struct {
 	*Mirrored
 	root   *os.Root
+	clean  func([]byte) bool
 	marker marker
 }
+
+// errUnclean is why a skill is not put together.
+var errUnclean = errors.New("a file of the skill may not be shown")
+
+func (u *update) isClean(data []byte) bool { return u.clean == nil || u.clean(data) }
 
 // open reads the marker. A folder without one belongs to somebody, and gets one.
 func (u *update) open(agent string) error {
@@ -299,6 +310,9 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 	}
 	stage = stageName + rand.Text()
 	if err := u.stage(stage, s); err != nil {
+		if errors.Is(err, errUnclean) {
+			u.Withheld = append(u.Withheld, name)
+		}
 		_ = u.discard(stage, s) // it is the first error that counts
 		if mine {
 			u.Removed = append(u.Removed, name)
@@ -343,7 +357,7 @@ func (u *update) copied(dir, rel string, s *Skill) (found int, err error) {
 			return fs.ErrInvalid
 		}
 		data, err := readFile(u.root, path.Join(dir, at), s.Files[i].Size)
-		if err != nil || Digest(data) != s.Files[i].Digest {
+		if err != nil || Digest(data) != s.Files[i].Digest || !u.isClean(data) {
 			return fs.ErrInvalid
 		}
 		found++
@@ -358,6 +372,9 @@ func (u *update) stage(dir string, s *Skill) error {
 		data, err := s.Read(f.Path)
 		if err != nil {
 			return err
+		}
+		if !u.isClean(data) {
+			return errUnclean
 		}
 		at := path.Join(dir, f.Path)
 		if err := u.root.MkdirAll(path.Dir(at), 0o755); err != nil {

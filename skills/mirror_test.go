@@ -1,6 +1,7 @@
 package skills_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func TestMirror(t *testing.T) {
 	both := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "web/b/SKILL.md": md("b")}
 	dir := filepath.Join(t.TempDir(), "new", "mirror")
 	list := library(t, both)
-	if diff := cmp.Diff(skills.Mirrored{Written: []string{"a", "b"}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}}, update(t, dir, list)); diff != "" {
+	if diff := cmp.Diff(skills.Mirrored{Written: []string{"a", "b"}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}, Withheld: []string{}}, update(t, dir, list)); diff != "" {
 		t.Error(diff)
 	}
 	whole := map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "b/SKILL.md": md("b")}
@@ -435,4 +436,24 @@ func TestMirrorLock(t *testing.T) {
 	}
 	update(t, dir, list)
 	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+}
+
+// TestMirrorClean: a skill with a file that may not be shown is not written, and one that
+// was is taken out.
+func TestMirrorClean(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "the key is hunter2", "b/SKILL.md": md("b")})
+	dir := filepath.Join(t.TempDir(), "mirror")
+	m := skills.Mirror{Dir: dir, Agent: "agents/scout", Clean: func(data []byte) bool { return !bytes.Contains(data, []byte("hunter2")) }}
+	for _, before := range []int{0, 2} { // skills that lie there
+		if before > 0 {
+			if done := update(t, dir, list); len(done.Written)+len(done.Kept) != before {
+				t.Fatalf("%+v", done)
+			}
+		}
+		done, err := m.Update(t.Context(), list)
+		if err != nil || !slices.Equal(done.Withheld, []string{"a"}) {
+			t.Errorf("%+v, %v", done, err)
+		}
+		same(t, dir, map[string]string{"b/SKILL.md": md("b")})
+	}
 }

@@ -80,7 +80,6 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	mask := syscall.Umask(0o177)
-	defer syscall.Umask(mask)
+	defer ownersOnly()()
 	return new(net.ListenConfig).Listen(ctx, "unix", path)
 }

@@ -34,9 +34,10 @@ const mirrorLook = 5 * time.Second
 // beside what else it does: that takes long where there are many skills, and nobody who
 // loses authority may wait for it.
 type mirrors struct {
-	log  *slog.Logger
-	next chan mirrored // what they should be of, if that is another
-	last mirrored
+	log   *slog.Logger
+	clean func(data []byte) bool // that no secret stands in it
+	next  chan mirrored          // what they should be of, if that is another
+	last  mirrored
 
 	held   map[config.Mirror][]*skills.Skill
 	behind bool // one of them could not be brought in step
@@ -129,8 +130,12 @@ func (m *mirrors) takeOut(ctx context.Context) {
 	ended, end := context.WithCancel(ctx)
 	end()
 	for one, list := range m.held {
-		_, _ = skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent)}.Update(ended, list)
+		_, _ = m.of(one).Update(ended, list)
 	}
+}
+
+func (m *mirrors) of(one config.Mirror) skills.Mirror {
+	return skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent), Clean: m.clean}
 }
 
 // keepUp mirrors again when a copy could not be brought in step, as while another
@@ -146,7 +151,7 @@ func (m *mirrors) keepUp(ctx context.Context) {
 }
 
 func (m *mirrors) updateOne(ctx context.Context, one config.Mirror, list []*skills.Skill) bool {
-	done, err := skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent)}.Update(ctx, list)
+	done, err := m.of(one).Update(ctx, list)
 	if m.behind = m.behind || err != nil; err != nil && ctx.Err() == nil {
 		m.log.Error("a mirror of skills is not in step", "agent", one.Agent, "folder", one.Dir, "error", err)
 	}
@@ -155,6 +160,9 @@ func (m *mirrors) updateOne(ctx context.Context, one config.Mirror, list []*skil
 	}
 	if len(done.Over) > 0 {
 		m.log.Warn("a mirror does not hold all skills, since there are too many files", "folder", one.Dir, "skills", done.Over)
+	}
+	if len(done.Withheld) > 0 {
+		m.log.Warn("a mirror does not hold all skills, since a secret stands in a file", "folder", one.Dir, "skills", done.Withheld)
 	}
 	return err == nil
 }
@@ -208,11 +216,12 @@ func (a *app) mirrorTo(ctx context.Context, w *world, agent, dir string) error {
 			return usage(fmt.Errorf("%s is where the gateway has files of its own", dir), "name a folder that holds nothing else")
 		}
 	}
-	done, err := skills.Mirror{Dir: root.Real, Agent: agent}.Update(ctx, shown(w.policy, agent))
+	learn(w.servers.keeper)
+	done, err := skills.Mirror{Dir: root.Real, Agent: agent, Clean: w.isClean}.Update(ctx, shown(w.policy, agent))
 	if err != nil {
 		return broken(err, "")
 	}
-	if len(done.InTheWay)+len(done.Over) > 0 {
+	if len(done.InTheWay)+len(done.Over)+len(done.Withheld) > 0 {
 		a.code = exitRed
 	}
 	if a.ui.json {
@@ -223,6 +232,9 @@ func (a *app) mirrorTo(ctx context.Context, w *world, agent, dir string) error {
 	}
 	for _, name := range done.Over {
 		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s was left out, since there are too many files", name))
+	}
+	for _, name := range done.Withheld {
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s was left out, since a secret stands in a file of it", name))
 	}
 	a.ui.printf("%d written, %d removed, %d kept\n", len(done.Written), len(done.Removed), len(done.Kept))
 	return nil

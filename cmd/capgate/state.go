@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -82,6 +83,9 @@ func (w *world) recorder() (*guardrail.Log, error) { return w.kept().recorder(w.
 
 // store is the folder in which the gateway keeps what outlives it.
 func (w *world) store() string { return filepath.Join(w.cfg.State, "store") }
+
+// isClean reports whether no secret stands in a file.
+func (w *world) isClean(data []byte) bool { return bytes.Equal(w.servers.keeper.Scrub(data), data) }
 
 // scrubText takes the values of secrets out of a text that is recorded.
 func (w *world) scrubText(text string) string { return string(w.servers.keeper.Scrub([]byte(text))) }
