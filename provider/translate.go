@@ -76,7 +76,7 @@ func samples(k kit) []sample {
 			name := family(tool)
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `","name":"` + name + `"}]}`})
 		case openKit, routerKit:
-			all = append(all, sample{tool, "tools", `{"model":"any","tools":[{"type":"` + tool + `"` + whereCodeRuns(tool) + `}]}`})
+			all = append(all, sample{tool, "tools", `{"model":"any","tools":[{"type":"` + tool + `"` + needed(tool) + `}]}`})
 		default:
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"}]}`})
 		}
@@ -91,13 +91,16 @@ func samples(k kit) []sample {
 	return all
 }
 
-// whereCodeRuns is what a tool that runs code cannot be asked for without.
-func whereCodeRuns(tool string) string {
+// needed is what a tool cannot be asked for without: the container of one that
+// runs code, the model of one that asks another.
+func needed(tool string) string {
 	switch tool {
 	case "code_interpreter":
 		return `,"container":{"type":"auto"}`
 	case "shell":
 		return `,"environment":{"type":"container_auto"}`
+	case "openrouter:advisor":
+		return `,"parameters":{"model":"any"}`
 	case "openrouter:shell":
 		return `,"parameters":{"environment":{"type":"container_auto"}}`
 	}
@@ -116,11 +119,14 @@ func ownTools(k kit) []string {
 	case openKit:
 		return []string{"web_search", "web_search_preview", "code_interpreter", "shell", "file_search", "image_generation", "programmatic_tool_calling"}
 	case routerKit:
-		return []string{"openrouter:web_search", "openrouter:web_fetch", "openrouter:shell", "openrouter:browser_use", "openrouter:image_generation"}
+		return []string{
+			"openrouter:web_search", "openrouter:web_fetch", "openrouter:shell", "openrouter:browser_use", "openrouter:computer_use",
+			"openrouter:subagent", "openrouter:advisor", "openrouter:files", "openrouter:file_search", "openrouter:image_generation",
+		}
 	case perplexityKit:
 		return []string{"search"}
 	case xaiKit:
-		return []string{"web_search", "x_search", "code_interpreter", "file_search"}
+		return []string{"web_search", "x_search", "view_image", "view_x_video", "code_interpreter", "file_search"}
 	}
 	return nil
 }
