@@ -34,8 +34,9 @@ func (f *files) folder(real string) (*folder, error) {
 }
 
 // asFolder is a path that leads to a directory or nowhere: whoever opens a pipe that
-// stands there waits for somebody to write into it.
-func asFolder(name string) string { return name + "/" }
+// stands there waits for somebody to write into it. One that ends in a slash would do
+// too, but leads an [os.Root] of Go before 1.26.5 out through a link.
+func asFolder(name string) string { return name + "/." }
 
 // parent opens the directory that holds a spot, and returns the spot's name in it.
 func (f *files) parent(s spot) (*folder, string, error) {

@@ -65,8 +65,9 @@ func (s *Skill) Read(file string) ([]byte, error) {
 }
 
 // asFolder is a path that leads to a folder or nowhere. Without its end, whoever opens a
-// pipe that took the place of a folder waits, and nothing is read any more.
-func asFolder(name string) string { return name + "/" }
+// pipe that took the place of a folder waits, and nothing is read any more. One that ends
+// in a slash would do too, but leads an [os.Root] of Go before 1.26.5 out through a link.
+func asFolder(name string) string { return name + "/." }
 
 // readFile returns a regular file of at most some bytes. The root follows no link
 // that leads out of it.
