@@ -81,12 +81,22 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/v1/chat/completions":
 		fmt.Fprint(w, `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"two words"},"finish_reason":"stop"}]}`)
 	case strings.HasSuffix(path, ":streamGenerateContent"):
-		stream(w, []string{`{"candidates":[{"content":{"role":"model","parts":[{"text":"two"}]}}]}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":" words"}]}}]}`})
+		googleWords(w, strings.Contains(path, "/cut:"))
 	case strings.HasSuffix(path, ":generateContent"):
 		fmt.Fprint(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":"two words"}]}}]}`)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// googleWords is a stream of two words, or of one and no end.
+func googleWords(w http.ResponseWriter, cut bool) {
+	words := []string{`{"candidates":[{"content":{"role":"model","parts":[{"text":"two"}]}}]}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":" words"}]}}]}`}
+	if cut {
+		stream(w, words[:1])
+		panic(http.ErrAbortHandler)
+	}
+	stream(w, words)
 }
 
 func anthropicWords() []string {
@@ -148,7 +158,7 @@ func TestSDKs(t *testing.T) {
 			"anthropic", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "/v1/messages",
 			`[{"name":"mine","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search","max_uses":3,"allowed_domains":["github.com"]}]`,
 			map[string]string{
-				"plain": "two words", "stream": "two| words", "helper": "two words", "models": "m",
+				"plain": "two words", "stream": "two| words", "helper": "two words", "runner": "two words", "models": "m",
 				"tools":    "narrowed=web_search_20250305; omitted=code_execution_20250825",
 				"error":    "429 RateLimitError *slow down*",
 				"streamed": "429 RateLimitError *slow down*",
@@ -178,6 +188,7 @@ func TestSDKs(t *testing.T) {
 				"error":    "429 ApiError *slow down*",
 				"cache":    "403 ApiError *capgate: *",
 				"files":    "403 ApiError *capgate: forbidden*",
+				"cut":      "502 ApiError *broke off*",
 				"stranger": "401 ApiError *capgate: unauthenticated*",
 			},
 		},

@@ -29,6 +29,7 @@ type Refused struct {
 	Status int // of HTTP
 	Code   capability.Code
 	Why    string // a clause, safe to show to the agent
+	Detail string // the vendor's own word for it that its clients go by, "" for none
 }
 
 // Error returns the sentence.

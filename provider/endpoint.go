@@ -127,11 +127,11 @@ func (v Vendor) Endpoint(method, path, query string) (Endpoint, error) {
 			continue
 		}
 		if name := r.strange(query); name != "" {
-			return Endpoint{}, &Refused{http.StatusForbidden, capability.Forbidden, fmt.Sprintf("%s does not take %q in its query here", path, name)}
+			return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: fmt.Sprintf("%s does not take %q in its query here", path, name)}
 		}
 		return Endpoint{method, path, query, r.form != formNone, r.form}, nil
 	}
-	return Endpoint{}, &Refused{http.StatusForbidden, capability.Forbidden, "this endpoint of " + v.Name + " is not open to agents"}
+	return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: "this endpoint of " + v.Name + " is not open to agents"}
 }
 
 func (r route) serves(method string) bool {

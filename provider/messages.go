@@ -60,7 +60,7 @@ func (r *request) messagesMember(name string) rule {
 	case "container":
 		return r.container
 	case "thread":
-		return r.refusedUnlessNull("a conversation that the provider keeps cannot be judged: send the messages")
+		return r.thread
 	case "fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id":
 		return r.refusedUnlessNull(`"` + name + `" is not open to agents`)
 	}
@@ -76,6 +76,18 @@ func (r *request) diagnostics(v wire.Value) bool {
 	}
 	r.note(Change{Tool: "diagnostics", Did: Omitted, Code: capability.Forbidden, Why: "whose the message is that it compares with cannot be told"})
 	return false
+}
+
+// thread refuses a conversation that the provider keeps, by the word for which the
+// vendor's clients send all of its messages instead.
+func (r *request) thread(v wire.Value) bool {
+	if v.Kind() != wire.Null && r.refused == nil {
+		r.refused = &Refused{
+			Status: http.StatusBadRequest, Code: capability.Forbidden, Detail: "thread_unsupported_request",
+			Why: "a conversation that the provider keeps cannot be judged: send the messages",
+		}
+	}
+	return true
 }
 
 func (r *request) anthropicTools(v wire.Value) bool {

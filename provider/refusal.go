@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"capgate/capability"
 	"capgate/wire"
 )
 
@@ -20,8 +19,9 @@ const (
 
 // Refusal writes an error as the vendor would, so that its clients can show it. The
 // code is part of the message too, as not every form has a place for it.
-func (v Vendor) Refusal(status int, code capability.Code, message string) []byte {
-	message = "capgate: " + string(code) + ": " + message
+func (v Vendor) Refusal(refused Refused) []byte {
+	status, code := refused.Status, refused.Code
+	message := "capgate: " + string(code) + ": " + refused.Why
 	word := faultWord(v.fault, status)
 	var b []byte
 	switch v.fault {
@@ -36,7 +36,22 @@ func (v Vendor) Refusal(status int, code capability.Code, message string) []byte
 		return append(b, `,"type":"`+word+`","param":null,"code":"`+string(code)+`"}}`...)
 	}
 	b = append(b, `{"type":"error","error":{"type":"`+word+`","message":`...)
-	return append(wire.AppendString(b, message), `}}`...)
+	b = wire.AppendString(b, message)
+	if refused.Detail != "" {
+		b = append(b, `,"details":{"error_code":"`+refused.Detail+`"}`...)
+	}
+	return append(b, `}}`...)
+}
+
+// Failure writes an error as the last event of a stream. Clients of Google pass over
+// an event that has a name.
+func (v Vendor) Failure(refused Refused) []byte {
+	var b []byte
+	if v.fault != googleFault {
+		b = append(b, "event: error\n"...)
+	}
+	b = append(append(b, "data: "...), v.Refusal(refused)...)
+	return append(b, "\n\n"...)
 }
 
 // faultWord is what a vendor calls errors of a status.

@@ -25,7 +25,7 @@ const (
 func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes []Change, err error) {
 	if !e.Body {
 		if len(body) > 0 {
-			return nil, nil, &Refused{http.StatusBadRequest, capability.MalformedRequest, "this endpoint takes no body"}
+			return nil, nil, &Refused{Status: http.StatusBadRequest, Code: capability.MalformedRequest, Why: "this endpoint takes no body"}
 		}
 		return body, nil, nil
 	}
@@ -44,7 +44,7 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 	if out = body; len(r.edits) > 0 {
 		var ok bool
 		if out, ok = apply(body, r.edits); !ok || doc.ParseLoosely(out, wire.Limits{Bytes: maxBody, Depth: maxDepth}) != nil {
-			return nil, nil, &Refused{http.StatusForbidden, capability.NotAvailable, "the request cannot be rewritten"}
+			return nil, nil, &Refused{Status: http.StatusForbidden, Code: capability.NotAvailable, Why: "the request cannot be rewritten"}
 		}
 	}
 	r.told()
@@ -80,7 +80,7 @@ func (r *request) told() {
 
 // unreadable refuses a body that two readers could take for different ones.
 func unreadable(err error) *Refused {
-	return &Refused{http.StatusBadRequest, capability.MalformedRequest, "the body cannot be read strictly: " + err.Error()}
+	return &Refused{Status: http.StatusBadRequest, Code: capability.MalformedRequest, Why: "the body cannot be read strictly: " + err.Error()}
 }
 
 const get = capability.Verb("net.get")
@@ -155,7 +155,7 @@ func (r *request) forbid(why string) { r.deny(http.StatusForbidden, capability.F
 
 func (r *request) deny(status int, code capability.Code, why string) {
 	if r.refused == nil {
-		r.refused = &Refused{status, code, why}
+		r.refused = &Refused{Status: status, Code: code, Why: why}
 	}
 }
 

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -104,14 +105,47 @@ func TestRefusal(t *testing.T) {
 		"gemini":    `{"error":{"code":403,"message":"capgate: scope_violation: \"x\" is outside","status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"SCOPE_VIOLATION","domain":"capgate"}]}}`,
 	} {
 		vendor, _ := provider.Lookup(name)
-		got := string(vendor.Refusal(403, "scope_violation", `"x" is outside`))
+		got := string(vendor.Refusal(provider.Refused{Status: 403, Code: "scope_violation", Why: `"x" is outside`}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 		for status := 400; status < 600; status++ {
-			if text := vendor.Refusal(status, "forbidden", "no\n\x00"); !json.Valid(text) {
+			if text := vendor.Refusal(provider.Refused{Status: status, Code: "forbidden", Why: "no\n\x00"}); !json.Valid(text) {
 				t.Errorf("%s: %d: %s", name, status, text)
 			}
+		}
+	}
+}
+
+// TestRefusalDetail: a client that goes by a word of its vendor finds it.
+func TestRefusalDetail(t *testing.T) {
+	vendor, _ := provider.Lookup("anthropic")
+	place, err := vendor.Endpoint("POST", "/v1/messages", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = vendor.Rewrite(place, []byte(`{"thread":{"type":"create"},"messages":[]}`), provider.Policy{})
+	refused, ok := errors.AsType[*provider.Refused](err)
+	if !ok {
+		t.Fatalf("%v", err)
+	}
+	const want = `{"type":"error","error":{"type":"invalid_request_error","message":"capgate: forbidden: a conversation that the provider keeps cannot be judged: send the messages","details":{"error_code":"thread_unsupported_request"}}}`
+	if got := string(vendor.Refusal(*refused)); refused.Status != 400 || got != want {
+		t.Errorf("%d %s", refused.Status, got)
+	}
+}
+
+// TestFailure: an error within a stream is an event that the vendor's clients read.
+func TestFailure(t *testing.T) {
+	for name, want := range map[string]string{
+		"anthropic": "event: error\ndata: {\"type\":\"error\",",
+		"openai":    "event: error\ndata: {\"error\":",
+		"gemini":    "data: {\"error\":",
+	} {
+		vendor, _ := provider.Lookup(name)
+		got := string(vendor.Failure(provider.Refused{Status: 502, Code: "upstream_failed", Why: "gone\n"}))
+		if !strings.HasPrefix(got, want) || strings.Index(got, "\n\n") != len(got)-2 {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/provider"
 )
@@ -206,9 +207,7 @@ func (d *downstream) breakOff(cause error) {
 	if d.last != '\n' {
 		event.WriteString("\n\n")
 	}
-	event.WriteString("event: error\ndata: ")
-	event.Write(d.vendor.Refusal(http.StatusBadGateway, "upstream_failed", d.sentence(cause)))
-	event.WriteString("\n\n")
+	event.Write(d.vendor.Failure(provider.Refused{Status: http.StatusBadGateway, Code: capability.UpstreamFailed, Why: d.sentence(cause)}))
 	_ = d.write(event.Bytes()) // an agent that is gone will not miss it
 }
 

@@ -100,7 +100,7 @@ func (c *consultation) unwritable(err error) {
 	case refused.Code == capability.CapabilityAbsent || refused.Code == capability.ScopeViolation:
 		c.deny(refused.Status, gate.Verdict{Decision: capability.Denial(refused.Code, nil)}, refused.Why)
 	default:
-		c.refuse(refused.Status, refused.Code, refused.Why)
+		c.refused(*refused)
 	}
 }
 

@@ -400,6 +400,28 @@ func TestConsultEnds(t *testing.T) {
 	}
 }
 
+// TestConsultBrokenOffGoogle: Google's clients take no event that has a name.
+func TestConsultBrokenOffGoogle(t *testing.T) {
+	from := make(chan string, 2)
+	v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+	from <- "data: {\"a\":1}\n\n"
+	from <- "break off"
+	got := text(t, v.ask("POST", "/provider/gemini/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[]}`))
+	if !strings.HasPrefix(got, "data: {\"a\":1}\n\n\n\ndata: {\"error\":") && !strings.HasPrefix(got, "data: {\"a\":1}\n\ndata: {\"error\":") {
+		t.Errorf("the stream ends with %q", got)
+	}
+}
+
+// TestConsultThread: who asks for a conversation that is kept is told to send all of it,
+// as the vendor tells its clients.
+func TestConsultThread(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	resp := v.ask("POST", messages, strings.Replace(greeting, "{", `{"thread":{"type":"create"},`, 1))
+	if got := text(t, resp); resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, `"details":{"error_code":"thread_unsupported_request"}`) || len(v.saw()) > 0 {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+}
+
 // TestConsultUnread: an answer that could not be looked at leaves a notice, and one
 // that could does not.
 func TestConsultUnread(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/mapping"
+	"capgate/provider"
 	"capgate/wire"
 )
 
@@ -28,6 +29,7 @@ type denial struct {
 	hint     string   // what to do about it
 	blocked  string   // why no grant would help, which is the operator's to know
 	event    string   // where it is recorded
+	detail   string   // what the clients of a provider's vendor go by
 }
 
 // deny is the one place where a decision becomes an answer, an event and a line
@@ -345,14 +347,18 @@ func (c *consultation) deny(status int, v gate.Verdict, why string) {
 
 // refuse answers a request to a provider that there is nothing to decide on.
 func (c *consultation) refuse(status int, code capability.Code, why string) {
+	c.refused(provider.Refused{Status: status, Code: code, Why: why})
+}
+
+func (c *consultation) refused(r provider.Refused) {
 	e := c.event(guardrail.Refusal)
-	e.Code, e.Text = string(code), why
-	c.turnDown(status, denial{code: code, why: why, event: c.server.record(e)})
+	e.Code, e.Text = string(r.Code), r.Why
+	c.turnDown(r.Status, denial{code: r.Code, why: r.Why, event: c.server.record(e), detail: r.Detail})
 }
 
 // turnDown writes a denial as the vendor's client expects an error.
 func (c *consultation) turnDown(status int, d denial) {
-	body := c.vendor.Refusal(status, d.code, d.clause())
+	body := c.vendor.Refusal(provider.Refused{Status: status, Code: d.code, Why: d.clause(), Detail: d.detail})
 	h := c.w.Header()
 	h["Content-Type"] = jsonType()
 	if status != http.StatusTooManyRequests && status < http.StatusInternalServerError {

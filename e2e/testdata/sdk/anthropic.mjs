@@ -17,6 +17,7 @@ const search = { type: "web_search_20250305", name: "web_search", max_uses: 3 };
 const run = { type: "code_execution_20250825", name: "code_execution" };
 const answer = client.messages.create({ ...ask, tools: [mine, search, run] });
 say("tools", (await answer.asResponse()).headers.get("x-capgate-provider-tools"));
+say("runner", (await client.beta.messages.toolRunner({ ...ask, tools: [] })).content[0].text);
 for (const [what, call] of Object.entries({
   error: () => client.messages.create({ ...ask, model: "fail" }),
   streamed: async () => { for await (const _ of await client.messages.create({ ...ask, model: "fail", stream: true })); },

@@ -16,6 +16,7 @@ for (const [what, call] of Object.entries({
   error: () => client.models.generateContent({ ...ask, model: "fail" }),
   cache: () => client.models.generateContent({ ...ask, config: { cachedContent: "cachedContents/1" } }),
   files: () => client.files.list(),
+  cut: async () => { for await (const _ of await client.models.generateContentStream({ ...ask, model: "cut" })); },
   stranger: () => new GoogleGenAI({ apiKey: "AIza-mine" }).models.generateContent(ask),
 }))
   try { await call(); say(what, "no error"); } catch (e) { say(what, `${e.status} ${e.constructor.name} ${e.message}`); }
