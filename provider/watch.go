@@ -16,6 +16,7 @@ const (
 	maxEvent    = 4 << 20  // bytes of one event of a stream
 	maxDocument = 16 << 20 // bytes of a response that is no stream
 	maxSeen     = 64       // different observations
+	brief       = 64 << 10 // bytes of an event or document that no room is asked for
 )
 
 // Observation is something that a response shows and the agent's grants do not
@@ -31,6 +32,10 @@ type Observation struct {
 // there did. It never holds a response up: what it cannot read it counts. A Watch
 // is for one goroutine.
 type Watch struct {
+	// Room is asked for each number of bytes that a long event or document takes more.
+	// Where there is none it passes unread. Nil has room for all.
+	Room func(bytes int) bool
+
 	kit    kit
 	policy Policy
 	reads  bool // some host is held, or the below
@@ -97,11 +102,24 @@ func modeOf(first byte) mode {
 
 // keep adds bytes to a buffer that has a limit.
 func (w *Watch) keep(buffer *[]byte, b []byte, most int) {
-	if w.full = w.full || len(*buffer)+len(b) > most; w.full {
-		*buffer = (*buffer)[:0]
+	if size := len(*buffer) + len(b); w.full || size > most || !w.fits(buffer, size, most) {
+		w.full, *buffer = true, (*buffer)[:0]
 		return
 	}
 	*buffer = append(*buffer, b...)
+}
+
+// fits makes a buffer large enough, if there is room for that.
+func (w *Watch) fits(buffer *[]byte, size, most int) bool {
+	if size <= max(brief, cap(*buffer)) {
+		return true
+	}
+	full := min(max(size, 2*cap(*buffer)), most)
+	if w.Room != nil && !w.Room(full-cap(*buffer)) {
+		return false
+	}
+	*buffer = append(make([]byte, 0, full), *buffer...)
+	return true
 }
 
 // lines takes what is left of a line, and returns what follows.

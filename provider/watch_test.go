@@ -229,3 +229,40 @@ func TestWatchSees(t *testing.T) {
 		t.Errorf("saw %v", seen)
 	}
 }
+
+// TestWatchRoom: what a long answer takes is asked for, and one that there is no room
+// for is counted. What follows in a stream is read.
+func TestWatchRoom(t *testing.T) {
+	vendor, _ := provider.Lookup("anthropic")
+	call := `{"type":"mcp_call","a":"` + strings.Repeat("x", 3<<20) + `"}`
+	for _, test := range []struct {
+		body               string
+		room, seen, unread int
+	}{
+		{call, 8 << 20, 1, 0},
+		{call, 2 << 20, 0, 1},
+		{"data: " + call + "\n\n", 16 << 20, 1, 0},
+		{"data: " + call + "\n\ndata: {\"type\":\"mcp_call\"}\n\n", 2 << 20, 1, 1},
+		{`{"type":"mcp_call"}`, 0, 1, 0},
+	} {
+		w, taken := vendor.Watch(holding(t)), 0
+		w.Room = func(bytes int) bool {
+			if taken+bytes > test.room {
+				return false
+			}
+			taken += bytes
+			return true
+		}
+		for rest := test.body; rest != ""; {
+			n := min(len(rest), 32<<10)
+			_, _ = w.Write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if seen := w.Close(); len(seen) != test.seen || w.Unread() != test.unread {
+			t.Errorf("%.30q with %d: seen %v, %d unread", test.body, test.room, seen, w.Unread())
+		}
+		if kept := len(call) * test.seen * (1 - test.unread); len(test.body) > 1<<20 && taken < kept {
+			t.Errorf("%.30q: room for %d bytes was asked for, %d were kept", test.body, taken, kept)
+		}
+	}
+}

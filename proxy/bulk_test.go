@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"capgate/guardrail"
 	"capgate/proxy"
 	"capgate/upstream"
 )
@@ -144,5 +146,21 @@ func TestConsultBulk(t *testing.T) {
 	}
 	if resp := v.ask("POST", messages, long); resp.StatusCode != http.StatusOK {
 		t.Errorf("what has gone still counts: %d %s", resp.StatusCode, text(t, resp))
+	}
+}
+
+// TestConsultWatchBulk: what is kept of long answers, to look at them, counts as well.
+// An answer that there is no room for comes all the same, and leaves a notice.
+func TestConsultWatchBulk(t *testing.T) {
+	for most, want := range map[int]int{8 << 20: 0, 1 << 20: 1} {
+		answer := `{"embedding":"` + strings.Repeat("x", 3<<20) + `","tool":1}`
+		v := consulting(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: most}}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+		if got := text(t, v.ask("POST", messages, greeting)); got != answer {
+			t.Errorf("%d bytes of the answer came, want %d", len(got), len(answer))
+		}
+		v.http.Close() // the handler has ended, and so has its record
+		if all := v.events.of(guardrail.Notice); len(all) != want || want > 0 && !strings.HasPrefix(all[0].Text, "provider_answer_unread: 1 ") {
+			t.Errorf("room for %d: %v", most, all)
+		}
 	}
 }

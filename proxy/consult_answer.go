@@ -41,6 +41,7 @@ func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil)
 		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub, least: c.least}, policy: c.policy,
 		code: resp.StatusCode, events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
+	d.watch.Room = c.Take // many long answers at once are not to be watched at the cost of other agents
 	d.head(resp)
 	err := d.copy(resp.Body, v)
 	d.observed()
