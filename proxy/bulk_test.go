@@ -98,11 +98,11 @@ func TestBulkAnswers(t *testing.T) {
 			up.MayAsk = mayAsk
 			w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 2 << 20}}, map[string]string{"scout": reader, "other": reader}, up)
 			args := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
-			scout, other := w.client("scout"), w.client("other")
-			scout.initialize("{}")
+			scout, legacy, other := w.client("scout"), w.client("scout"), w.client("other") // each counts its own requests
+			legacy.initialize("{}")
 			all := make(chan said, 3)
-			go func() { all <- scout.modern("tools/call", args, `{"elicitation":{}}`) }()
-			go func() { all <- scout.request("tools/call", args) }()
+			go func() { all <- w.client("scout").modern("tools/call", args, `{"elicitation":{}}`) }()
+			go func() { all <- legacy.request("tools/call", args) }()
 			if first, second := <-l.taken, <-l.taken; !first || !second {
 				t.Error("one of two has no room")
 			}
