@@ -164,3 +164,46 @@ func TestConsultWatchBulk(t *testing.T) {
 		}
 	}
 }
+
+// TestConsultOneByOne: long requests of one agent are judged one after another, as each
+// takes memory and time, and keep neither its short ones nor those of others waiting.
+func TestConsultOneByOne(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	var judged, most atomic.Int64
+	first, begun, goOn := new(atomic.Bool), make(chan struct{}), make(chan struct{})
+	v.events.before = func(e *guardrail.Event) {
+		if e.Kind != guardrail.Decision || e.Agent != "agents/scout" || e.Method != "POST /v1/messages" {
+			return
+		}
+		most.Store(max(most.Load(), judged.Add(1)))
+		if first.CompareAndSwap(false, true) {
+			close(begun)
+			<-goOn
+		}
+		for range 1000 {
+			runtime.Gosched()
+		}
+		judged.Add(-1)
+	}
+	long := strings.Replace(greeting, "hello", strings.Repeat("hello ", 20_000), 1)
+	all := make(chan int)
+	for range 8 {
+		go func() { all <- v.ask("POST", messages, long).StatusCode }()
+	}
+	<-begun
+	if short := v.ask("POST", messages+"/count_tokens", greeting); short.StatusCode != http.StatusOK {
+		t.Errorf("a short one: %d", short.StatusCode)
+	}
+	if other := v.ask("POST", messages, long, "X-Api-Key", "", "X-Api-Key", v.tokens["nobody"]); other.StatusCode != http.StatusOK {
+		t.Errorf("another agent's: %d", other.StatusCode)
+	}
+	close(goOn)
+	for range 8 {
+		if code := <-all; code != http.StatusOK {
+			t.Errorf("one of them: %d", code)
+		}
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d were judged at once", most.Load())
+	}
+}

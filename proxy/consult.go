@@ -60,7 +60,7 @@ func (s *Server) consult(w http.ResponseWriter, r *http.Request, name, path stri
 		c.refuse(http.StatusTooManyRequests, capability.LimitExceeded, "too many requests in a minute")
 		return
 	}
-	if body, ok := c.whole(); ok && c.decided(body) {
+	if body, ok := c.whole(); ok && c.judged(body) {
 		c.send()
 	}
 }
@@ -136,6 +136,21 @@ func (c *consultation) whole() ([]byte, bool) {
 		return nil, false
 	}
 	return l.body, true
+}
+
+// judged decides on one long request of an agent after another: the index over a body
+// can be many times its size, and takes a while to make.
+func (c *consultation) judged(body []byte) bool {
+	if len(body) <= trusted {
+		return c.decided(body)
+	}
+	select {
+	case c.tenant.judging <- struct{}{}:
+		defer func() { <-c.tenant.judging }()
+		return c.decided(body)
+	case <-c.r.Context().Done():
+		return false // who waits no longer is told nothing
+	}
 }
 
 // decided has the gate say what the agent holds, the body rewritten by it, and all

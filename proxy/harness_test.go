@@ -32,9 +32,13 @@ type recorder struct {
 	mu     sync.Mutex
 	events []guardrail.Event
 	fail   error
+	before func(*guardrail.Event) // is shown each, if there is one
 }
 
 func (r *recorder) Record(e *guardrail.Event) (string, error) {
+	if r.before != nil {
+		r.before(e)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {

@@ -32,6 +32,7 @@ type tenant struct {
 	said     [listKinds]bool // the lists that servers say have changed
 	parked   int             // calls that wait for the agent to come back; guarded by the parking
 
+	judging chan struct{} // a long request to a provider is judged
 	flights atomic.Int64
 	bulk    atomic.Int64
 	bucket  bucket
@@ -40,6 +41,7 @@ type tenant struct {
 func newTenant(s *Server, agent string) *tenant {
 	return &tenant{
 		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{},
+		judging: make(chan struct{}, 1),
 	}
 }
 
