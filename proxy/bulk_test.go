@@ -2,11 +2,13 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -126,6 +128,30 @@ func TestBulkAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBulkUnannounced: of a message whose length was not announced only what came counts
+// once it is here, so that there is room for the answers to many of them.
+func TestBulkUnannounced(t *testing.T) {
+	l := &lengthy{taken: make(chan bool, 2), until: make(chan struct{})}
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 3 << 20}}, map[string]string{"scout": reader}, files(t, &scripted{reply: l.reply}))
+	scout := w.client("scout")
+	scout.initialize("{}")
+	var calls sync.WaitGroup
+	for id := range 2 {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":%q}}}`, id, w.root+"/docs/a")
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", io.MultiReader(strings.NewReader(body)))
+		r.ContentLength = -1
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+scout.token)
+		r.Header.Set("Mcp-Session-Id", scout.session)
+		calls.Go(func() { w.server.ServeHTTP(httptest.NewRecorder(), r) })
+	}
+	if first, second := <-l.taken, <-l.taken; !first || !second {
+		t.Error("one of two has no room for its answer")
+	}
+	close(l.until)
+	calls.Wait()
 }
 
 // TestConsultBulk: what goes to a provider counts for as long as it answers.

@@ -48,7 +48,7 @@ type spoilt struct {
 
 // takeIn is read without the answer. What is announced counts as long as the request
 // lasts, whether it comes or not: else many bodies could be here before the first is too
-// much.
+// much. Of one that is not announced only what came counts in the end.
 func (v *visit) takeIn(l *letter) *spoilt {
 	limit := v.server.limits.Body
 	if v.r.ContentLength > int64(limit) {
@@ -71,6 +71,9 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	case err != nil:
 		return &spoilt{http.StatusBadRequest, codeParse, "the message broke off"}
 	}
+	if size > trusted {
+		v.lighten(size - int64(len(l.body)))
+	}
 	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // where there was none, there is none to take back
 	return nil
 }
@@ -85,9 +88,13 @@ func (v *visit) Take(bytes int) bool {
 }
 
 // unload takes back what was counted.
-func (v *visit) unload() {
-	if v.bulk > 0 {
-		v.tenant.load(-v.bulk)
+func (v *visit) unload() { v.lighten(v.bulk) }
+
+// lighten takes back some of it.
+func (v *visit) lighten(bytes int64) {
+	if bytes > 0 {
+		v.tenant.load(-bytes)
+		v.bulk -= bytes
 	}
 }
 
