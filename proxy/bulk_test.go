@@ -154,6 +154,24 @@ func TestBulkUnannounced(t *testing.T) {
 	calls.Wait()
 }
 
+// TestBulkIndex: what is made of a message counts as well. One of many short values takes
+// eight times its length.
+func TestBulkIndex(t *testing.T) {
+	const long = 1 << 20
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: long, Bulk: 5 * long}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	c := w.client("scout")
+	c.initialize("{}")
+	numbers := func(n int) string { return `{"name":"none","arguments":{"a":[0` + strings.Repeat(",0", n) + `]}}` }
+	for range 3 { // what was counted is given back
+		if a := c.request("tools/call", numbers(long/16)); !strings.Contains(a.Raw, "unknown_tool") {
+			t.Errorf("a message that there is room for: %.200s", a.Raw)
+		}
+		if a := c.request("tools/call", numbers(long/3)); !strings.Contains(a.Raw, "too many long messages at once") {
+			t.Errorf("one that is too much: %.200s", a.Raw)
+		}
+	}
+}
+
 // TestConsultBulk: what goes to a provider counts for as long as it answers.
 func TestConsultBulk(t *testing.T) {
 	from := make(chan string)

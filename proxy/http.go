@@ -15,7 +15,6 @@ import (
 
 	"capgate/capability"
 	"capgate/guardrail"
-	"capgate/wire"
 )
 
 const (
@@ -203,8 +202,8 @@ func (v *visit) post() {
 	if !whole {
 		return
 	}
-	if err := l.doc.Parse(l.body, wire.Limits{Bytes: v.server.limits.Body}); err != nil {
-		v.refuse(http.StatusBadRequest, nil, codeParse, string(capability.MalformedRequest)+": "+err.Error())
+	if f := v.index(l); f != nil {
+		v.refuse(f.status, nil, f.code, f.text)
 		return
 	}
 	m, err := readMessage(&l.doc)

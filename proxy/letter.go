@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"capgate/capability"
 	"capgate/wire"
 )
 
@@ -60,7 +61,7 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	}
 	if size > trusted {
 		if !v.Take(int(size)) {
-			return &spoilt{http.StatusTooManyRequests, codeRequest, "too many long messages at once"}
+			return crowded()
 		}
 	}
 	var err error
@@ -76,6 +77,26 @@ func (v *visit) takeIn(l *letter) *spoilt {
 	}
 	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // where there was none, there is none to take back
 	return nil
+}
+
+// index reads a body as JSON. What is made of it can take many times its memory: it counts
+// as well, and no more long ones of an agent are read at once than there is work done.
+func (v *visit) index(l *letter) *spoilt {
+	if len(l.body) > trusted {
+		v.tenant.reading <- struct{}{}
+		defer func() { <-v.tenant.reading }()
+	}
+	if err := l.doc.Parse(l.body, wire.Limits{Bytes: v.server.limits.Body}); err != nil {
+		return &spoilt{http.StatusBadRequest, codeParse, string(capability.MalformedRequest) + ": " + err.Error()}
+	}
+	if m := l.doc.Memory(); m > trusted && !v.Take(m) {
+		return crowded()
+	}
+	return nil
+}
+
+func crowded() *spoilt {
+	return &spoilt{http.StatusTooManyRequests, codeRequest, "too many long messages at once"}
 }
 
 // Take counts what a message takes, until the visit is over.

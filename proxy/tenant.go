@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type tenant struct {
 	said     [listKinds]bool // the lists that servers say have changed
 	parked   int             // calls that wait for the agent to come back; guarded by the parking
 
+	reading chan struct{} // long messages that are read
 	judging chan struct{} // a long request to a provider is judged
 	flights atomic.Int64
 	bulk    atomic.Int64
@@ -41,7 +43,7 @@ type tenant struct {
 func newTenant(s *Server, agent string) *tenant {
 	return &tenant{
 		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{},
-		judging: make(chan struct{}, 1),
+		reading: make(chan struct{}, runtime.GOMAXPROCS(0)), judging: make(chan struct{}, 1),
 	}
 }
 

@@ -141,7 +141,13 @@ func (x *exchange) single(resp *http.Response) (Answer, error) {
 	return m.answer, nil
 }
 
+// read reads a message. What is made of a long one can take many times its memory, so
+// that no more of them are read at once than there is work done.
 func (x *exchange) read(doc *wire.Doc, data []byte) (message, error) {
+	if len(data) > FreeRoom {
+		x.indexing <- struct{}{}
+		defer func() { <-x.indexing }()
+	}
 	if err := doc.Parse(data, wire.Limits{Bytes: x.limit}); err != nil {
 		return message{}, err
 	}

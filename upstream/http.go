@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,9 +32,10 @@ type web struct {
 
 	post, get *http.Request // what requests are made of
 	ids       atomic.Int64
-	docs      sync.Pool // of *wire.Doc
-	readers   sync.Pool // of *eventReader
-	bodies    sync.Pool // of *[]byte
+	docs      sync.Pool     // of *wire.Doc
+	readers   sync.Pool     // of *eventReader
+	bodies    sync.Pool     // of *[]byte
+	indexing  chan struct{} // long messages that are read as JSON
 
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
@@ -60,6 +62,8 @@ func newWeb(ctx context.Context, t *target, o Options) *web {
 		post:   template(http.MethodPost, t.url),
 		get:    template(http.MethodGet, t.url),
 		done:   make(chan struct{}),
+
+		indexing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	life := leash.New(apart{context.WithoutCancel(ctx)})
 	c.life, c.end = life, life.Cut

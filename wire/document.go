@@ -66,6 +66,8 @@ type node struct {
 	size       int32 // keys and values in a container; whether a string is special, 1 or 0
 }
 
+const nodeSize = 16 // bytes of a node
+
 // none is the container that nothing is in.
 const none = -1
 
@@ -108,6 +110,9 @@ func (d *Doc) Reset() {
 		d.nodes, d.slots, d.folded = nil, nil, nil
 	}
 }
+
+// Memory is about how many bytes the index of the document takes.
+func (d *Doc) Memory() int { return len(d.nodes) * nodeSize }
 
 func (d *Doc) forget() {
 	d.data, d.nodes, d.faults = nil, d.nodes[:0], d.faults[:0]

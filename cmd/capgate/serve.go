@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -84,14 +83,6 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	err = errors.Join(err, <-done, g.close())
 	mirroring.Wait()
 	return err
-}
-
-// tune lets the collector run less often: what the gateway keeps is small, and
-// what it makes is short-lived.
-func tune() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
 
 // serveHTTP answers until the context ends, and lets requests end after that.
