@@ -29,6 +29,5 @@ func TestTune(t *testing.T) {
 	large := make([]byte, 2*smallHeap)
 	becomes(percentLarge)
 	runtime.KeepAlive(large)
-	large = nil
 	becomes(percentSmall)
 }
