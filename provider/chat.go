@@ -159,7 +159,7 @@ func (r *request) unnamed(root wire.Value) {
 }
 
 func (r *request) model(name string) {
-	name = strings.ToLower(name)
+	name = strings.ToLower(strings.TrimSpace(name))
 	switch {
 	case r.kit == routerKit && name == "":
 		if code, why := r.reads(webSearch); why != "" {

@@ -68,6 +68,7 @@ func TestDisguises(t *testing.T) {
 		"the same, with all that it does":          {where: chats, change: relayed, grants: []string{"provider.code_execution", "provider.web_search"}, body: `{"model":"compound-beta","messages":[]}`},
 		"the model of the account":                 {where: router, body: `{"messages":[]}`, code: capability.CapabilityAbsent},
 		"the model of the account, by no name":     {where: router, body: `{"model":"","messages":[]}`, code: capability.CapabilityAbsent},
+		"the model of the account, by a blank":     {where: router, body: `{"model":" \n","messages":[]}`, code: capability.CapabilityAbsent},
 		"the model of the account, by no list":     {where: router, body: `{"models":[],"messages":[]}`, code: capability.CapabilityAbsent},
 		"the model of the account, in a list":      {where: router, body: `{"models":["x/y",""],"messages":[]}`, code: capability.CapabilityAbsent},
 		"the model of the account, in responses":   {where: "openrouter /v1/responses", body: `{"models":null,"input":"x"}`, code: capability.CapabilityAbsent},

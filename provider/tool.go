@@ -223,11 +223,11 @@ func (r *request) advises(v wire.Value, verb string) (capability.Code, string) {
 	if code, why := r.needs(verb); why != "" {
 		return code, why
 	}
-	r.inputs(v)
 	in, _ := v.Get("parameters")
 	if strings.TrimSpace(textOf(in, "model")) == "" {
 		return capability.NotAvailable, "it does not say which model it asks: what that does could not be judged"
 	}
+	r.inputs(v)
 	return "", ""
 }
 
