@@ -7,12 +7,12 @@ import (
 	"runtime/metrics"
 )
 
-// A small heap is let grow further before it is collected, which costs little memory and
-// saves time. A large one is not: it would take that many times more of it.
+// A heap is let grow by several times of what is live before it is collected, as that
+// saves time, but not by more memory than growth: a large one only by as much as is live.
 const (
-	smallHeap    = 64 << 20 // bytes that are live
-	percentSmall = 400
-	percentLarge = 100
+	mostPercent  = 400
+	leastPercent = 100
+	growth       = 256 << 20 // bytes
 )
 
 // tune has memory collected by how much of it is live, unless whoever runs the gateway
@@ -21,8 +21,8 @@ func tune() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	debug.SetGCPercent(percentSmall)
-	watchHeap(percentSmall)
+	debug.SetGCPercent(mostPercent)
+	watchHeap(mostPercent)
 }
 
 // watchHeap looks at the heap each time that it was collected, which is when a finalizer
@@ -31,15 +31,22 @@ func watchHeap(now int) {
 	runtime.SetFinalizer(new(turn), func(*turn) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		next := percentSmall
-		if v := live[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() > smallHeap {
-			next = percentLarge
+		next := mostPercent
+		if v := live[0].Value; v.Kind() == metrics.KindUint64 {
+			next = percent(v.Uint64())
 		}
 		if next != now {
 			debug.SetGCPercent(next)
 		}
 		watchHeap(next)
 	})
+}
+
+// percent is how much a heap may grow, in steps, so that it is seldom another.
+func percent(live uint64) int {
+	const step = 25
+	p := int(growth * 100 / max(live, 1))
+	return max(leastPercent, min(mostPercent, p/step*step))
 }
 
 // turn is held by nothing. It has a pointer, so that it has memory of its own.

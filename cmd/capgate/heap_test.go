@@ -25,9 +25,17 @@ func TestTune(t *testing.T) {
 		t.Errorf("the heap may grow by %d %%, not %d", got, want)
 	}
 	tune()
-	becomes(percentSmall)
-	large := make([]byte, 2*smallHeap)
-	becomes(percentLarge)
+	becomes(mostPercent)
+	large := make([]byte, 2*growth)
+	becomes(leastPercent)
 	runtime.KeepAlive(large)
-	becomes(percentSmall)
+	becomes(mostPercent)
+}
+
+func TestPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 64 << 20: 400, 80 << 20: 300, 128 << 20: 200, 256 << 20: 100, 1 << 40: 100, 1<<64 - 1: 100} {
+		if got := percent(live); got != want {
+			t.Errorf("%d MiB may grow by %d %%, not %d", live>>20, got, want)
+		}
+	}
 }
