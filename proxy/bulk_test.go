@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -169,6 +170,41 @@ func TestBulkIndex(t *testing.T) {
 		if a := c.request("tools/call", numbers(long/3)); !strings.Contains(a.Raw, "too many long messages at once") {
 			t.Errorf("one that is too much: %.200s", a.Raw)
 		}
+	}
+}
+
+// TestBulkReading: no more long messages of one agent are read at once than there is work
+// done, so that what is made of them is not all here, however many come.
+func TestBulkReading(t *testing.T) {
+	w := startWith(t, proxy.Options{}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	body := `{"jsonrpc":"2.0","id":1,"method":"none","params":{"a":[0` + strings.Repeat(",0", 100_000) + `]}}`
+	var posts sync.WaitGroup
+	for range 30 {
+		posts.Go(func() {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+w.tokens["scout"])
+			w.server.ServeHTTP(httptest.NewRecorder(), r)
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		posts.Wait()
+	}()
+	most, stacks := 0, make([]byte, 8<<20)
+	for reading := true; reading; { // to look stops them, and others go on
+		n := runtime.Stack(stacks, true)
+		most = max(most, bytes.Count(stacks[:n], []byte("wire.(*Doc).Parse(")))
+		select {
+		case <-done:
+			reading = false
+		default:
+			runtime.Gosched()
+		}
+	}
+	if most == 0 || most > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d were read at once", most)
 	}
 }
 

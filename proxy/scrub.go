@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"capgate/capability"
-
 	"capgate/wire"
 )
 

@@ -39,7 +39,7 @@ type Limits struct {
 	Body     int           // bytes of one message
 	Calls    int           // calls of one agent in a minute
 	Flights  int           // requests of one agent at the same time
-	Bulk     int           // bytes of all its messages at the same time, short ones not counted
+	Bulk     int           // bytes of its messages, of what is made of them and of the answers at the same time, short ones not counted
 	Sessions int           // open sessions of one agent
 	Call     time.Duration // one call, unless its upstream has a limit of its own
 	Idle     time.Duration // a session without requests and without a stream

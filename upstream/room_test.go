@@ -1,11 +1,14 @@
 package upstream_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"capgate/upstream"
@@ -113,5 +116,41 @@ func TestRoomAnnounced(t *testing.T) {
 	_, err := s.dial(upstream.Options{}).Call(t.Context(), upstream.Request{Method: "x", Room: &rooms{left: 1 << 19}}, nil)
 	if !errors.Is(err, upstream.ErrNoRoom) {
 		t.Error(err)
+	}
+}
+
+// TestRoomToRead: no more long answers over one connection are read at once than there is
+// work done.
+func TestRoomToRead(t *testing.T) {
+	numbers := `{"a":[0` + strings.Repeat(",0", 100_000) + `]}`
+	c := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, m msg) { answer(w, m, numbers) }
+	}).dial(upstream.Options{})
+	var calls sync.WaitGroup
+	for range 30 {
+		calls.Go(func() {
+			if _, err := c.Call(t.Context(), upstream.Request{Method: "x"}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		calls.Wait()
+	}()
+	most, stacks := 0, make([]byte, 8<<20)
+	for reading := true; reading; { // to look stops them, and others go on
+		n := runtime.Stack(stacks, true)
+		most = max(most, bytes.Count(stacks[:n], []byte("wire.(*Doc).Parse(")))
+		select {
+		case <-done:
+			reading = false
+		default:
+			runtime.Gosched()
+		}
+	}
+	if most == 0 || most > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d were read at once", most)
 	}
 }
