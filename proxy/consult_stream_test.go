@@ -347,7 +347,7 @@ func TestConsultExpired(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, first); err != nil {
 		t.Fatal(err)
 	}
-	k.forward(2 * time.Hour)
+	k.forward(2 * tokenLife)
 	from <- "data: 2\n\n"
 	close(from)
 	if got := text(t, resp); !strings.Contains(got, "event: error") || strings.Contains(got, "data: 2") {
