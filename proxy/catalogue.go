@@ -22,6 +22,7 @@ type catalogue struct {
 	prompts   map[string]*prompt
 	shared    map[string]*resource // by URI
 	templates []*resource
+	skilled   []*skill            // all of them, by their places
 	skills    []*skill            // that the agent sees
 	bundled   map[string]*bundled // their files, by URI
 	unseen    map[string]string   // why others are hidden, by the URI of a file
@@ -215,7 +216,6 @@ type assembly struct {
 	folded    map[string]*tool // by the name with its case folded, as clients do
 	prompted  []*prompt
 	resources []*resource
-	skilled   []*skill
 }
 
 // silent names a server whose tools have no prefix, beside others of the kind, and

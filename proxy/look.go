@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/mapping"
+	"capgate/skills"
 	"capgate/wire"
 )
 
@@ -31,18 +33,9 @@ type Shown struct {
 // Look fetches the tools of every server for an agent, and says of each whether
 // the agent sees it. Missing names the servers that did not answer.
 func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing []string, err error) {
-	t, err := s.tenant(agent)
+	cat, missing, err := s.looked(ctx, agent, toolList)
 	if err != nil {
 		return nil, nil, err
-	}
-	cat, err := t.catalogue(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range cat.sources {
-		if cat.sources[i].versions[toolList] == 0 {
-			missing = append(missing, cat.sources[i].up.Name)
-		}
 	}
 	survey := cat.policy.Gate.Survey(agent, held)
 	for _, one := range cat.tools {
@@ -58,6 +51,70 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 		return 1
 	})
 	return tools, missing, nil
+}
+
+// looked is what an agent sees, and the names of the servers that did not give one of
+// their lists.
+func (s *Server) looked(ctx context.Context, agent string, k listKind) (cat *catalogue, missing []string, err error) {
+	t, err := s.tenant(agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cat, err = t.catalogue(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i := range cat.sources {
+		if cat.sources[i].versions[k] == 0 {
+			missing = append(missing, cat.sources[i].up.Name)
+		}
+	}
+	return cat, missing, nil
+}
+
+// ShownSkill is one skill as an operator sees it, the gateway's own or a server's.
+type ShownSkill struct {
+	URI      string // of its folder, as agents see it; "" where there is none to be told
+	Upstream string // whose it is, "" for one of the gateway's own
+	Files    int
+	Visible  bool
+	Why      string            // what hides it beside what the agent lacks, "" if nothing does
+	About    *skills.Skill     // what it says of itself, as far as that may be told
+	Lacks    gate.Satisfaction // what the gate says of the agent
+}
+
+// LookSkills fetches the skills of every server for an agent, and says of each, and of
+// the gateway's own, whether the agent sees it. Missing names the servers that did not
+// answer.
+func (s *Server) LookSkills(ctx context.Context, agent string) (all []ShownSkill, missing []string, err error) {
+	cat, missing, err := s.looked(ctx, agent, skillList)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, one := range cat.skilled {
+		all = append(all, cat.showSkill(s, agent, one))
+	}
+	return all, missing, nil
+}
+
+func (c *catalogue) showSkill(s *Server, agent string, one *skill) ShownSkill {
+	out := ShownSkill{URI: one.root, Files: len(one.files), Visible: one.hidden == "", About: one.about, Lacks: c.policy.Gate.Skill(agent, one.about)}
+	if one.line != nil {
+		out.Upstream = one.line.up().Name
+	}
+	if one.hidden != lacking(out.Lacks) {
+		out.Why = one.hidden
+	}
+	told := []string{out.Why, one.about.Path, one.about.Description, one.about.Broken}
+	for _, n := range one.about.Needs {
+		told = append(told, n.Token, n.String())
+	}
+	if !s.isClean([]byte(strings.Join(told, "\n"))) {
+		out.About, out.Lacks, out.Why = new(skills.Skill), gate.Satisfaction{}, secretWithin
+	}
+	if !s.isClean([]byte(out.URI)) {
+		out.URI = ""
+	}
+	return out
 }
 
 // showOwn are the tools of the gateway itself, which every agent sees.

@@ -12,8 +12,9 @@ import (
 // users do.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"capgate":    func() { os.Exit(run(context.Background(), os.Args[1:], process())) },
-		"toolserver": toolServer,
+		"capgate":     func() { os.Exit(run(context.Background(), os.Args[1:], process())) },
+		"skillserver": skillServer,
+		"toolserver":  toolServer,
 	})
 }
 

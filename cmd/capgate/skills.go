@@ -1,15 +1,20 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"capgate/agents"
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/proxy"
 	"capgate/skills"
 )
 
@@ -52,13 +57,23 @@ func (w *world) skill(name string) (*skills.Skill, error) {
 // skillRow is one skill, as an agent is shown it or not.
 type skillRow struct {
 	Skill       string      `json:"skill"`
+	Upstream    string      `json:"upstream,omitempty"` // whose it is, unless it is one of the gateway's own
 	Description string      `json:"description,omitempty"`
 	Requires    []string    `json:"requires"`
 	Files       int         `json:"files"`
 	Hidden      string      `json:"hidden,omitempty"` // why nobody is shown it
+	Why         string      `json:"why,omitempty"`    // why the agent is shown none
 	Missing     []shortfall `json:"missing,omitempty"`
 
 	ok bool
+}
+
+// title names a skill and whose it is.
+func title(skill, upstream string) string {
+	if upstream != "" {
+		skill += " (upstream " + upstream + ")"
+	}
+	return plain(skill)
 }
 
 // shortfall is one thing that a skill needs and an agent does not have.
@@ -72,29 +87,72 @@ type shortfall struct {
 	Blocked string `json:"blocked,omitempty"`
 }
 
-// skillRows asks the gate about every skill.
-func (w *world) skillRows(ag *agents.Agent) []skillRow {
-	rows := []skillRow{}
-	for s := range w.policy.Skills.All() {
-		rows = append(rows, w.skillRow(ag, s))
+// skillRow says of a skill how an agent sees it.
+func (w *world) skillRow(ag *agents.Agent, s proxy.ShownSkill) skillRow {
+	row := skillRow{
+		Skill: s.About.Path, Upstream: s.Upstream, Description: s.About.Description, Requires: []string{}, Files: s.Files, Hidden: s.Why,
+		ok: s.Visible,
 	}
-	return rows
-}
-
-func (w *world) skillRow(ag *agents.Agent, s *skills.Skill) skillRow {
-	row := skillRow{Skill: s.Path, Description: s.Description, Requires: []string{}, Files: len(s.Files), Hidden: s.Broken}
-	for _, n := range s.Needs {
+	if s.Upstream != "" || row.Skill == "" {
+		row.Skill = cmp.Or(strings.TrimPrefix(s.URI, "skill://"), "?")
+	}
+	for _, n := range s.About.Needs {
 		row.Requires = append(row.Requires, n.String())
 	}
-	got := w.gate.Skill(ag.ID, s)
-	row.ok = got.Satisfied
-	if _, could := s.Requires(); row.Hidden == "" && !could {
-		row.Hidden = unsatisfiable(s)
+	_, could := s.About.Requires()
+	switch {
+	case row.ok:
+	case row.Hidden == "" && !could:
+		row.Hidden = unsatisfiable(s.About)
+	case row.Hidden == "":
+		row.Why = s.Lacks.Why
 	}
-	for _, m := range got.Missing {
-		row.Missing = append(row.Missing, w.shortfall(ag, s, m))
+	for _, m := range s.Lacks.Missing {
+		row.Missing = append(row.Missing, w.shortfall(ag, s.About, m))
 	}
 	return row
+}
+
+// skillsOf are all the skills there are, as one agent is shown them or not.
+type skillsOf struct {
+	agent   *agents.Agent
+	rows    []skillRow
+	missing []string // the servers that did not say what they have
+}
+
+// agentsAtOnce is for how many agents servers run at the same time.
+const agentsAtOnce = 8
+
+// lookSkills runs the gateway for as long as it takes to see the skills of agents.
+func (a *app) lookSkills(ctx context.Context, w *world, all ...*agents.Agent) ([]skillsOf, error) {
+	seen := make([]skillsOf, len(all))
+	for i := 0; i < len(all); i += agentsAtOnce {
+		some := seen[i:min(i+agentsAtOnce, len(all))]
+		for j := range some {
+			some[j].agent = all[i+j]
+		}
+		if err := a.behind(ctx, w, func(ctx context.Context, s *proxy.Server) error { return w.lookSkills(ctx, s, some) }); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// lookSkills asks a gateway for the skills of some agents.
+func (w *world) lookSkills(ctx context.Context, s *proxy.Server, some []skillsOf) error {
+	var looking sync.WaitGroup
+	errs := make([]error, len(some))
+	for i := range some {
+		looking.Go(func() {
+			var all []proxy.ShownSkill
+			all, some[i].missing, errs[i] = s.LookSkills(ctx, some[i].agent.ID)
+			for _, one := range all {
+				some[i].rows = append(some[i].rows, w.skillRow(some[i].agent, one))
+			}
+		})
+	}
+	looking.Wait()
+	return errors.Join(errs...)
 }
 
 // unsatisfiable says what of a skill nobody can satisfy.
@@ -195,36 +253,50 @@ func allOf(set *capability.Set, spec capability.Spec) bool {
 
 // matrixRow is one skill, and which agents are shown it.
 type matrixRow struct {
-	Skill  string          `json:"skill"`
-	Hidden string          `json:"hidden,omitempty"`
-	Agents map[string]bool `json:"agents"`
+	Skill    string          `json:"skill"`
+	Upstream string          `json:"upstream,omitempty"`
+	Hidden   string          `json:"hidden,omitempty"` // why nobody is shown it
+	Agents   map[string]bool `json:"agents"`           // without those for whom its server did not say what it has
 }
 
-func (w *world) matrix() (ids []string, rows []matrixRow) {
-	for ag := range w.roster.All() {
-		ids = append(ids, ag.ID)
-	}
+// matrixOf puts together what several agents are shown.
+func matrixOf(seen []skillsOf) (rows []matrixRow) {
 	rows = []matrixRow{}
-	for s := range w.policy.Skills.All() {
-		row := matrixRow{Skill: s.Path, Hidden: s.Broken, Agents: map[string]bool{}}
-		if _, could := s.Requires(); row.Hidden == "" && !could {
-			row.Hidden = unsatisfiable(s)
+	at := map[string]int{}
+	for _, of := range seen {
+		for _, r := range of.rows {
+			key := title(r.Skill, r.Upstream)
+			i, known := at[key]
+			if !known {
+				i = len(rows)
+				at[key], rows = i, append(rows, matrixRow{r.Skill, r.Upstream, r.Hidden, map[string]bool{}})
+			}
+			rows[i].Agents[of.agent.ID] = r.ok
+			if r.Hidden == "" {
+				rows[i].Hidden = ""
+			}
 		}
-		for _, id := range ids {
-			row.Agents[id] = w.gate.Skill(id, s).Satisfied
-		}
-		rows = append(rows, row)
 	}
-	return ids, rows
+	for _, of := range seen {
+		for _, row := range rows {
+			if _, said := row.Agents[of.agent.ID]; !said && !slices.Contains(of.missing, row.Upstream) {
+				row.Agents[of.agent.ID] = false
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(x, y matrixRow) int {
+		return cmp.Or(cmp.Compare(x.Skill, y.Skill), cmp.Compare(x.Upstream, y.Upstream))
+	})
+	return rows
 }
 
-// skillsAsked runs a command about the skills of one agent, or of all.
-func (a *app) skillsAsked(use, short, example string, show func(w *world, ag *agents.Agent) error) *cobra.Command {
+// skillsAsked is a command about the skills of one agent, or of all.
+func (a *app) skillsAsked(use, short, example string, show func(of skillsOf) error) *cobra.Command {
 	var agent string
 	var all bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (agent == "") != all {
 				return usage(fmt.Errorf("name one agent, or all of them"), "--agent scout, or --all")
 			}
@@ -232,14 +304,23 @@ func (a *app) skillsAsked(use, short, example string, show func(w *world, ag *ag
 			if err != nil {
 				return err
 			}
-			if all {
-				return a.printMatrix(w)
+			whose := slices.Collect(w.roster.All())
+			if !all {
+				ag, err := w.agent(agent)
+				if err != nil {
+					return err
+				}
+				whose = []*agents.Agent{ag}
 			}
-			ag, err := w.agent(agent)
+			seen, err := a.lookSkills(cmd.Context(), w, whose...)
 			if err != nil {
-				return err
+				return broken(err, "")
 			}
-			return show(w, ag)
+			if all {
+				return a.printMatrix(seen)
+			}
+			a.warnMissing(seen[0].missing)
+			return show(seen[0])
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent")
@@ -247,15 +328,20 @@ func (a *app) skillsAsked(use, short, example string, show func(w *world, ag *ag
 	return cmd
 }
 
+// emitSkills writes skills as data.
+func (a *app) emitSkills(of skillsOf) error {
+	return a.ui.emit(map[string]any{"agent": of.agent.ID, "skills": append([]skillRow{}, of.rows...), "missing": append([]string{}, of.missing...)})
+}
+
 func (a *app) skillsList() *cobra.Command {
 	const example = "  capgate skills list --agent scout\n  capgate skills list --all"
-	return a.skillsAsked("list --agent AGENT", "List the skills that an agent is shown", example, func(w *world, ag *agents.Agent) error {
-		rows := slices.DeleteFunc(w.skillRows(ag), func(r skillRow) bool { return !r.ok })
+	return a.skillsAsked("list --agent AGENT", "Start the servers and list the skills that an agent is shown", example, func(of skillsOf) error {
+		of.rows = slices.DeleteFunc(of.rows, func(r skillRow) bool { return !r.ok })
 		if a.ui.json {
-			return a.ui.emit(rows)
+			return a.emitSkills(of)
 		}
-		for _, r := range rows {
-			a.ui.printf("%-24s %s\n", plain(r.Skill), a.ui.paint(faint, short(r.Description)))
+		for _, r := range of.rows {
+			a.ui.printf("%-24s %s\n", title(r.Skill, r.Upstream), a.ui.paint(faint, short(r.Description)))
 		}
 		return nil
 	})
@@ -263,16 +349,16 @@ func (a *app) skillsList() *cobra.Command {
 
 func (a *app) skillsCheck() *cobra.Command {
 	const example = "  capgate skills check --agent scout\n  capgate skills check --all"
-	return a.skillsAsked("check --agent AGENT", "Say of each hidden skill what the agent lacks", example, func(w *world, ag *agents.Agent) error {
-		rows := slices.DeleteFunc(w.skillRows(ag), func(r skillRow) bool { return r.ok })
-		if len(rows) > 0 {
+	return a.skillsAsked("check --agent AGENT", "Start the servers and say of each hidden skill what the agent lacks", example, func(of skillsOf) error {
+		of.rows = slices.DeleteFunc(of.rows, func(r skillRow) bool { return r.ok })
+		if len(of.rows) > 0 {
 			a.code = exitRed
 		}
 		if a.ui.json {
-			return a.ui.emit(rows)
+			return a.emitSkills(of)
 		}
-		for _, r := range rows {
-			a.printHidden(ag, r)
+		for _, r := range of.rows {
+			a.printHidden(of.agent, r)
 		}
 		return nil
 	})
@@ -280,12 +366,14 @@ func (a *app) skillsCheck() *cobra.Command {
 
 func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 	u := a.ui
-	u.printf("%s  %s\n", u.paint(bold, plain(r.Skill)), u.paint(red, "hidden"))
+	u.printf("%s  %s\n", u.paint(bold, title(r.Skill, r.Upstream)), u.paint(red, "hidden"))
 	switch {
 	case r.Hidden != "":
 		u.row("because", r.Hidden, "")
 	case ag.Err != nil:
 		u.row("because", "the record of the agent cannot be loaded", "")
+	default:
+		u.row("because", r.Why, "")
 	}
 	for _, m := range r.Missing {
 		u.row("needs", m.Need, m.Token)
@@ -301,27 +389,37 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 	}
 }
 
-func (a *app) printMatrix(w *world) error {
-	ids, rows := w.matrix()
-	if a.ui.json {
-		return a.ui.emit(rows)
+func (a *app) printMatrix(seen []skillsOf) error {
+	rows := matrixOf(seen)
+	missing := []string{}
+	for _, of := range seen {
+		missing = append(missing, of.missing...)
 	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	a.warnMissing(missing)
 	u := a.ui
+	if u.json {
+		return u.emit(map[string]any{"skills": rows, "missing": missing})
+	}
 	width := len("skill")
 	for _, r := range rows {
-		width = max(width, len(r.Skill))
+		width = max(width, len(title(r.Skill, r.Upstream)))
 	}
 	u.printf("%-*s", width, "skill")
-	for _, id := range ids {
-		u.printf("  %s", id)
+	for _, of := range seen {
+		u.printf("  %s", of.agent.ID)
 	}
 	u.printf("\n")
 	for _, r := range rows {
-		u.printf("%-*s", width, plain(r.Skill))
-		for _, id := range ids {
+		u.printf("%-*s", width, title(r.Skill, r.Upstream))
+		for _, of := range seen {
+			id := of.agent.ID
 			mark, color := "-", faint
-			if r.Agents[id] {
+			if shown, said := r.Agents[id]; shown {
 				mark, color = "shown", green
+			} else if !said {
+				mark, color = "?", yellow
 			}
 			u.printf("  %s", u.paint(color, fmt.Sprintf("%-*s", len(id), mark)))
 		}

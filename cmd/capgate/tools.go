@@ -37,17 +37,20 @@ func (a *app) toolsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown, missing, err := a.look(cmd.Context(), w, ag.ID)
+			var shown []proxy.Shown
+			var missing []string
+			err = a.behind(cmd.Context(), w, func(ctx context.Context, s *proxy.Server) (err error) {
+				shown, missing, err = s.Look(ctx, ag.ID)
+				return err
+			})
 			if err != nil {
 				return broken(err, "")
 			}
+			a.warnMissing(missing)
 			if a.ui.json {
 				return a.ui.emit(map[string]any{"agent": ag.ID, "tools": shown, "missing": append([]string{}, missing...)})
 			}
 			a.printTools(shown, all)
-			for _, name := range missing {
-				a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("upstream %s did not say what it has", name))
-			}
 			return nil
 		},
 	}
@@ -57,11 +60,11 @@ func (a *app) toolsList() *cobra.Command {
 	return cmd
 }
 
-// look runs the gateway for as long as it takes to see what is behind it.
-func (a *app) look(ctx context.Context, w *world, agent string) (shown []proxy.Shown, missing []string, err error) {
+// behind runs the gateway for as long as it takes to see what is behind it.
+func (a *app) behind(ctx context.Context, w *world, see func(context.Context, *proxy.Server) error) (err error) {
 	g, err := newGateway(ctx, w, a.logger(w, quiet), unrecorded{})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer func() {
 		if end := g.close(); err == nil {
@@ -70,7 +73,14 @@ func (a *app) look(ctx context.Context, w *world, agent string) (shown []proxy.S
 	}()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	return g.server.Look(ctx, agent)
+	return see(ctx, g.server)
+}
+
+// warnMissing names servers of which nothing is known.
+func (a *app) warnMissing(names []string) {
+	for _, name := range names {
+		a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("upstream %s did not say what it has", name))
+	}
 }
 
 // printTools writes a line for each tool, and what does not fit into it below.
