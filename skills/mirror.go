@@ -221,6 +221,7 @@ func isFolder(name string) bool {
 
 // save writes the marker, all of it or nothing.
 func (u *update) save() error {
+	u.crop()
 	text, err := json.MarshalIndent(u.marker, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the marker: %w", err)
@@ -244,11 +245,7 @@ func (u *update) run(ctx context.Context, want map[string]*Skill) error {
 	var errs []error
 	for _, name := range sortedKeys(u.marker.Skills) {
 		if want[name] == nil {
-			if err := u.remove(name); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			u.Removed = append(u.Removed, name)
+			errs = append(errs, u.remove(name))
 		}
 	}
 	for names := range slices.Chunk(sortedKeys(want), atOnce) {
@@ -269,7 +266,7 @@ const atOnce = 64
 // there, so that they are never nobody's.
 func (u *update) putAll(ctx context.Context, names []string, want map[string]*Skill) error {
 	var errs []error
-	staged := map[string]string{}
+	put := map[string]staged{}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", ctx.Err()))
@@ -279,25 +276,46 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 		if errs = append(errs, err); stage == "" {
 			continue
 		}
-		staged[name], u.marker.Skills[name] = stage, digests(want[name])
+		_, mine := u.marker.Skills[name]
+		put[name], u.marker.Skills[name] = staged{stage, mine}, digests(want[name])
 	}
-	if len(staged) == 0 {
+	if len(put) == 0 {
 		return errors.Join(errs...)
 	}
 	errSave := u.save()
 	over := errSave != nil || ctx.Err() != nil
-	for _, name := range sortedKeys(staged) {
+	for _, name := range sortedKeys(put) {
 		if over {
-			delete(u.marker.Skills, name)
-			errs = append(errs, u.discard(staged[name], want[name]))
-		} else if err := u.root.Rename(staged[name], name); err != nil { // what is there now is somebody else's
-			delete(u.marker.Skills, name)
-			errs = append(errs, fmt.Errorf("put the skill %s into the mirror: %w", name, err), u.discard(staged[name], want[name]))
+			errs = append(errs, u.drop(name, put[name], want[name]))
 		} else {
-			u.Written = append(u.Written, name)
+			errs = append(errs, u.settle(name, put[name], want[name]))
 		}
 	}
 	return errors.Join(append(errs, errSave)...)
+}
+
+// staged is a skill that was put together.
+type staged struct {
+	dir  string
+	mine bool // where it goes is the mirror's already
+}
+
+// settle has a skill that was put together take its folder, and what was left in that come
+// back.
+func (u *update) settle(name string, from staged, s *Skill) error {
+	if err := u.place(name, from, s); err != nil { // what is there now is somebody else's
+		return errors.Join(fmt.Errorf("put the skill %s into the mirror: %w", name, err), u.drop(name, from, s))
+	}
+	u.Written = append(u.Written, name)
+	return u.putBack(name)
+}
+
+// drop discards a skill that was put together and does not go in.
+func (u *update) drop(name string, from staged, s *Skill) error {
+	if delete(u.marker.Skills, name); from.mine {
+		u.forget(name)
+	}
+	return u.discard(from.dir, s)
 }
 
 // prepare puts a skill together beside its folder, and makes way for it. The stage is "" if
@@ -315,7 +333,6 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 		}
 		_ = u.discard(stage, s) // it is the first error that counts
 		if mine {
-			u.Removed = append(u.Removed, name)
 			return "", u.remove(name)
 		}
 		return "", nil
@@ -325,45 +342,28 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 			return "", err
 		}
 	}
-	if _, err := u.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		delete(u.marker.Skills, name)
+	if _, err := u.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) && (!mine || !u.fits(name, s)) {
+		if mine {
+			u.forget(name)
+		}
 		u.InTheWay = append(u.InTheWay, name)
 		return "", u.discard(stage, s)
 	}
 	return stage, nil
 }
 
-// holds reports whether a folder of the mirror is a copy of a skill, and all of it.
+// holds reports whether a skill is in its folder, and nothing of an earlier one. What
+// others have left beside it does not count.
 func (u *update) holds(name string, s *Skill) bool {
-	if info, err := u.root.Lstat(name); err != nil || !info.IsDir() {
-		return false
-	}
-	found, err := u.copied(name, ".", s)
-	return err == nil && found == len(s.Files)
-}
-
-// copied counts the files below a folder that are those of a skill. Anything else is an
-// error.
-func (u *update) copied(dir, rel string, s *Skill) (found int, err error) {
-	err = u.each(path.Join(dir, rel), func(e fs.DirEntry) error {
-		at := path.Join(rel, e.Name())
-		if e.IsDir() && slices.ContainsFunc(s.Files, func(f File) bool { return strings.HasPrefix(f.Path, at+"/") }) {
-			more, err := u.copied(dir, at, s)
-			found += more
-			return err
+	in := u.below(name)
+	return maps.Equal(u.marker.Skills[name], digests(s)) && !slices.ContainsFunc(s.Files, func(f File) bool {
+		at := path.Join(name, f.Path)
+		if info, err := u.root.Lstat(at); err != nil || !info.Mode().IsRegular() || !in.has(path.Dir(at)) {
+			return true
 		}
-		i := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == at })
-		if i < 0 || !e.Type().IsRegular() {
-			return fs.ErrInvalid
-		}
-		data, err := readFile(u.root, path.Join(dir, at), s.Files[i].Size)
-		if err != nil || Digest(data) != s.Files[i].Digest || !u.isClean(data) {
-			return fs.ErrInvalid
-		}
-		found++
-		return nil
+		data, err := readFile(u.root, at, f.Size)
+		return err != nil || Digest(data) != f.Digest || !u.isClean(data)
 	})
-	return found, err
 }
 
 // stage writes a copy of a skill.

@@ -96,10 +96,13 @@ func (u *update) discard(stage string, s *Skill) error {
 
 // remove takes a skill out of the mirror.
 func (u *update) remove(name string) error {
-	if err := u.clear(name, u.marker.Skills[name]); err != nil {
+	files := u.marker.Skills[name]
+	if err := u.clear(name, files); err != nil {
 		return err
 	}
-	delete(u.marker.Skills, name)
+	if u.forget(name); len(files) > 0 {
+		u.Removed = append(u.Removed, name)
+	}
 	return nil
 }
 
@@ -109,56 +112,42 @@ func (u *update) remove(name string) error {
 func (u *update) clear(name string, files map[string]string) error {
 	info, err := u.root.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
+	case errors.Is(err, fs.ErrNotExist): // unless it could not be taken out the last time
 	case err != nil:
 		return fmt.Errorf("look at %s in the mirror: %w", name, err)
 	case !info.IsDir(): // a link, or a file: not what the mirror wrote
-		return nil
-	}
-	if err := u.root.Rename(name, asideName+name); err != nil { // something is there: not at once then
-		_, err := u.sweep(name, files)
-		return err
+	case len(files) == 0:
+		_ = u.root.Remove(name) // if nothing is left in it
+	default:
+		if err := u.root.Rename(name, asideName+name); err != nil { // something is there: not at once then
+			if _, err := u.sweep(name, files); err != nil {
+				return err
+			}
+		}
 	}
 	return u.sweepAside(name, files)
 }
 
 // sweepAside removes what the mirror wrote of a skill that was moved aside, and puts
-// the rest back, if nothing else is there by now.
+// the rest back.
 func (u *update) sweepAside(name string, files map[string]string) error {
-	info, err := u.root.Lstat(asideName + name)
-	if err != nil || !info.IsDir() {
-		return nil //nolint:nilerr // nothing was moved aside
+	if !u.isDir(asideName + name) {
+		return nil // nothing was moved aside
 	}
 	left, err := u.sweep(asideName+name, files)
 	if err != nil || !left {
 		return err
 	}
-	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		if err := u.root.Rename(asideName+name, name); err != nil {
-			return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
-		}
-	}
-	return nil
+	return u.putBack(name)
 }
 
 // sweep removes files below a folder, and the folders that are empty then, without
 // following links. It reports whether anything is left.
 func (u *update) sweep(dir string, files map[string]string) (left bool, err error) {
-	dirs := map[string]bool{dir: true} // whether it is one, and nothing above it a link
-	var isDir func(at string) bool
-	isDir = func(at string) bool {
-		is, known := dirs[at]
-		if !known {
-			info, err := u.root.Lstat(at)
-			is = isDir(path.Dir(at)) && err == nil && info.IsDir()
-			dirs[at] = is
-		}
-		return is
-	}
+	in := u.below(dir)
 	for _, file := range sortedKeys(files) {
 		at := path.Join(dir, file)
-		if !strings.HasPrefix(at, dir+"/") || !isDir(path.Dir(at)) {
+		if !strings.HasPrefix(at, dir+"/") || !in.has(path.Dir(at)) {
 			continue // the marker may say anything
 		}
 		if info, err := u.root.Lstat(at); err != nil || info.IsDir() {
@@ -168,12 +157,35 @@ func (u *update) sweep(dir string, files map[string]string) (left bool, err erro
 			return true, fmt.Errorf("take %s out of the mirror: %w", at, err)
 		}
 	}
-	deepest := sortedKeys(dirs)
+	deepest := sortedKeys(in.known)
 	slices.SortStableFunc(deepest, func(x, y string) int { return cmp.Compare(strings.Count(y, "/"), strings.Count(x, "/")) })
 	for _, at := range deepest {
-		if dirs[at] {
+		if in.known[at] {
 			err = u.root.Remove(at)
 		}
 	}
 	return err != nil && !errors.Is(err, fs.ErrNotExist), nil // what is not empty is somebody else's
+}
+
+// footing tells what below a folder is a folder itself, and nothing on the way there a
+// link.
+type footing struct {
+	update *update
+	known  map[string]bool
+}
+
+func (u *update) below(dir string) footing { return footing{u, map[string]bool{dir: u.isDir(dir)}} }
+
+func (f footing) has(at string) bool {
+	is, known := f.known[at]
+	if !known {
+		is = f.has(path.Dir(at)) && f.update.isDir(at)
+		f.known[at] = is
+	}
+	return is
+}
+
+func (u *update) isDir(at string) bool {
+	info, err := u.root.Lstat(at)
+	return err == nil && info.IsDir()
 }
