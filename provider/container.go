@@ -138,7 +138,7 @@ func (r *request) network(where wire.Value) (capability.Code, string) {
 		r.exceeds("containers")
 		return "", ""
 	}
-	names, wide := r.open(wants)
+	names, wide := r.opened(wants)
 	text := []byte(`{"type":"disabled"}`)
 	if len(names) > 0 {
 		text = append(appendList([]byte(`{"type":"allowlist","allowed_domains":`), names), '}')
@@ -161,6 +161,24 @@ func (r *request) reached(names []string, wide bool) (capability.Code, string) {
 	return "", ""
 }
 
+// opened is open, which is asked once for all containers of a request that name nothing.
+func (r *request) opened(wants asked) (names []string, wide bool) {
+	if wants.limited {
+		return r.open(wants)
+	}
+	if r.unasked == nil {
+		names, wide = r.open(wants)
+		r.unasked = &reachable{names, wide}
+	}
+	return slices.Clone(r.unasked.names), r.unasked.wide
+}
+
+// reachable is what a container may reach.
+type reachable struct {
+	names []string
+	wide  bool // maybe with what is beneath them
+}
+
 // open returns the names that every net verb covers, of those that are asked for. A
 // name that one verb holds alone is no leave for what another holds beneath it. There is
 // no way to say that a container may reach everything.
@@ -170,7 +188,7 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 		named.most = maxRouted
 	}
 	for _, v := range everyWay() {
-		d := domainsOf(r.policy.hosts(v), r.policy.Strict)
+		d := r.domains(v)
 		if d.all && wants.limited {
 			d = anywhere(wants.allowed)
 		} else if d.all {
@@ -184,6 +202,17 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 		return slices.ContainsFunc(all, func(d domains) bool { return !d.covers(name) })
 	})
 	return names, wide && len(names) > 0
+}
+
+// domains returns the hosts of a verb as a provider takes them. They are read once for a
+// request, however many containers stand in it.
+func (r *request) domains(v capability.Verb) domains {
+	d, ok := r.hosts[v]
+	if !ok {
+		d = domainsOf(r.policy.hosts(v), r.policy.Strict)
+		r.hosts[v] = d
+	}
+	return d
 }
 
 // everyWay lists what a connection may be used for, whatever it is called.

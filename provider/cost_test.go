@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capgate/capability"
+	"capgate/provider"
 )
 
 // list writes texts with commas between.
@@ -87,5 +90,46 @@ func TestSourcesCost(t *testing.T) {
 	}
 	if together > 8*apart {
 		t.Errorf("%v apart, %v together", apart, together)
+	}
+}
+
+// counted counts how often an agent's hosts are read, which takes by the square of them.
+type counted struct {
+	provider.Authority
+	reads map[capability.Verb]int
+}
+
+func (c counted) Hosts(v capability.Verb) []capability.Host {
+	c.reads[v]++
+	return c.Authority.Hosts(v)
+}
+
+// TestContainersCost: what a container may reach is made out once for a request, and not
+// for each one that it asks for. A request of two kilobytes kept a processor busy for a
+// third of a second.
+func TestContainersCost(t *testing.T) {
+	list200 := list(200, func(i int) string { return fmt.Sprintf("*.h%d.example.com", i) })
+	p := holding(t, "provider.code_execution", hosts(list200), "net.post{hosts=["+list200+"]}", "net.put{hosts=["+list200+"]}", "net.delete{hosts=["+list200+"]}")
+	reads := map[capability.Verb]int{}
+	p.Authority = counted{p.Authority, reads}
+	shell := func(int) string { return `{"type":"shell","environment":{"type":"container_auto"}}` }
+	cost := func(shells int) time.Duration {
+		clear(reads)
+		start := time.Now()
+		out, _, refused := rewrite(t, responses, `{"tools":[`+list(shells, shell)+`],"input":""}`, p)
+		if refused != nil || strings.Count(out, `"h0.example.com"`) != shells {
+			t.Fatal(out, refused)
+		}
+		return time.Since(start)
+	}
+	one, many := time.Hour, time.Hour
+	for range 7 { // somebody else may be busy here
+		one, many = min(one, cost(1)), min(many, cost(32))
+	}
+	if want := map[capability.Verb]int{"net.get": 1, "net.post": 1, "net.put": 1, "net.delete": 1}; !cmp.Equal(reads, want) {
+		t.Error(cmp.Diff(want, reads))
+	}
+	if many > 8*one {
+		t.Errorf("%v for one, %v for 32", one, many)
 	}
 }
