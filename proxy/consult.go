@@ -29,7 +29,7 @@ type consultation struct {
 	changes  []provider.Change
 	held     provider.Policy
 	needs    []guardrail.Need // what of that the request rests on
-	least    int              // bytes of the key
+	key      string           // of the gateway's, which goes up and never down
 	ref      string           // ties the events
 	start    time.Time
 }
@@ -57,6 +57,7 @@ func (s *Server) consult(w http.ResponseWriter, r *http.Request, name, path stri
 	defer c.tenant.leave()
 	defer c.unload()
 	if !c.tenant.mayCall(c.start) {
+		c.w.Header().Set("Retry-After", strconv.Itoa(c.tenant.nextCall()))
 		c.refuse(http.StatusTooManyRequests, capability.LimitExceeded, "too many requests in a minute")
 		return
 	}
@@ -206,7 +207,7 @@ func (c *consultation) send() {
 		c.failed(http.StatusBadGateway, errors.New("the gateway has no usable key for it"))
 		return
 	}
-	c.least = len(key)
+	c.key = key
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(c.server.ctx, func() { cancel(errEnded) })()

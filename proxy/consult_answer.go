@@ -38,7 +38,7 @@ const pieceSize = 32 << 10 // bytes of an answer that are passed on at once
 // relay passes an answer on.
 func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil) {
 	d := &downstream{
-		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub, least: c.least}, policy: c.policy,
+		consultation: c, control: http.NewResponseController(c.w), watch: c.vendor.Watch(c.held), strain: strainer{scrub: c.server.scrub, least: len(c.key)}, policy: c.policy,
 		code: resp.StatusCode, events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
 	d.watch.Room = c.Take // many long answers at once are not to be watched at the cost of other agents
@@ -70,7 +70,7 @@ func status(code int) string {
 func (d *downstream) head(resp *http.Response) {
 	h := d.w.Header()
 	for name, list := range resp.Header {
-		if !comesDown(name) {
+		if !comesDown(name) || d.isKept(name) {
 			continue
 		}
 		for _, value := range list {
@@ -86,6 +86,13 @@ func (d *downstream) head(resp *http.Response) {
 	d.give(time.Now())
 	d.w.WriteHeader(resp.StatusCode)
 	_ = d.flush() // who is gone shows with the first piece
+}
+
+// isKept reports whether a secret stands in the name of a header, whose case is not as
+// the provider wrote it.
+func (d *downstream) isKept(name string) bool {
+	folded := strings.ToLower(name)
+	return strings.Contains(folded, strings.ToLower(d.key)) || !d.server.isClean([]byte(name)) || !d.server.isClean([]byte(folded))
 }
 
 func (d *downstream) flush() error {

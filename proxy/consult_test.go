@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -178,6 +179,52 @@ func TestConsultErrors(t *testing.T) {
 	}
 	if out := v.events.of(guardrail.Outcome); len(out) != 1 || out[0].Error != "the provider answered 429" || out[0].Bytes != len(body) {
 		t.Errorf("the outcome is %+v", out)
+	}
+}
+
+// TestConsultHeaderNames: a header whose name the key stands in is not passed on, in
+// whatever case it comes.
+func TestConsultHeaderNames(t *testing.T) {
+	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("X-Ratelimit-Limit-Requests", "5")
+		for _, name := range []string{"X-Ratelimit-" + vendorKey, "X-Ratelimit-" + strings.ToUpper(vendorKey), "Anthropic-Ratelimit-Of-" + vendorKey + "-Limit"} {
+			h[name] = []string{"5"} // as it is written
+		}
+	})
+	resp := v.ask("POST", messages, greeting)
+	text(t, resp)
+	if resp.Header.Get("X-Ratelimit-Limit-Requests") != "5" {
+		t.Errorf("the headers are %v", resp.Header)
+	}
+	if all := strings.ToLower(fmt.Sprint(resp.Header)); strings.Contains(all, strings.ToLower(vendorKey)) {
+		t.Errorf("the agent sees the key: %s", all)
+	}
+}
+
+// TestConsultTooOften: whoever has made its calls of a minute is told when it may make the
+// next one, and may then.
+func TestConsultTooOften(t *testing.T) {
+	const most = 7
+	now := time.Now()
+	v := consulting(t, proxy.Options{Limits: proxy.Limits{Calls: most}, Clock: func() time.Time { return now }}, nil)
+	for i := range most + 2 {
+		resp := v.ask("POST", messages, greeting)
+		text(t, resp)
+		want, after := 200, ""
+		if i >= most {
+			want, after = 429, "9" // seconds: a minute for seven
+		}
+		if got := resp.Header.Get("Retry-After"); resp.StatusCode != want || got != after {
+			t.Errorf("request %d: %d, again after %q", i, resp.StatusCode, got)
+		}
+	}
+	for _, at := range []struct{ seconds, want int }{{8, 429}, {1, 200}, {0, 429}} {
+		now = now.Add(time.Duration(at.seconds) * time.Second)
+		resp := v.ask("POST", messages, greeting)
+		if text(t, resp); resp.StatusCode != at.want {
+			t.Errorf("%d seconds later: %d, again after %q", at.seconds, resp.StatusCode, resp.Header.Get("Retry-After"))
+		}
 	}
 }
 

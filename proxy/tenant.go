@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -90,6 +91,16 @@ func (t *tenant) mayCall(now time.Time) bool {
 	return t.bucket.take(now, t.server.limits.Calls)
 }
 
+// nextCall is in how many seconds the agent may make a call that was refused just now.
+func (t *tenant) nextCall() int {
+	if t.outer != nil {
+		return t.outer.nextCall()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bucket.wait(t.server.limits.Calls)
+}
+
 // bucket holds calls: it fills at an even rate, up to what a minute allows.
 type bucket struct {
 	level float64
@@ -109,6 +120,11 @@ func (b *bucket) take(now time.Time, perMinute int) bool {
 	}
 	b.level--
 	return true
+}
+
+// wait is in how many seconds there is a call again, as of when one was last asked for.
+func (b *bucket) wait(perMinute int) int {
+	return int(math.Ceil((1 - b.level) / float64(perMinute) * time.Minute.Seconds()))
 }
 
 // line returns the connection to an upstream, which is made when it is first
