@@ -202,6 +202,10 @@ func TestMismatches(t *testing.T) {
 			where: chats, grants: []string{hosts("*.github.com")}, body: `{"web_search_options":{},"model":"m","messages":[]}`,
 			sent: `{"model":"m","messages":[]}`, did: "omitted web_search_options capability_absent",
 		},
+		"nothing is put right in what is left out": {
+			where: messages, grants: []string{hosts("*.github.com")}, body: `{"tools":[{"type":"web_fetch_20260318","name":"web_fetch","allowed_domains":["gitlab.com"],"response_inclusion":"excluded"}],"messages":[]}`,
+			sent: `{"messages":[]}`, did: "omitted web_fetch_20260318 scope_violation",
+		},
 		"16 no code behind a search": {
 			where: messages, grants: []string{hosts("*")}, body: `{"tools":[{"type":"web_search_20260318","name":"web_search","response_inclusion":"excluded"}]}`,
 			sent: `{"tools":[{"type":"web_search_20260318","name":"web_search","response_inclusion":"full","allowed_callers":["direct"]}]}`,

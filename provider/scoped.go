@@ -27,9 +27,9 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 			return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
 		}
 	}
-	r.whole(v, kind)
 	if r.web.all {
 		r.rests(get, "*")
+		r.whole(v, kind)
 		return "", ""
 	}
 	if r.lists++; r.lists > maxScoped {
@@ -48,6 +48,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 		return capability.ScopeViolation, "nothing that it asks for is held in a form that the provider takes" + because(got.notes)
 	}
 	r.rests(get, got.names...)
+	r.whole(v, kind)
 	r.restrict(v, in, s, kind)
 	if r.limit(v, in, s, got) {
 		r.note(Change{Tool: clip(kind), Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})
