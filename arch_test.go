@@ -22,6 +22,7 @@ const module = "capgate"
 // that every question about authority is asked of capability.
 const imports = `
 wire secrets store leash:               nothing
+door:                                   leash
 capability/pattern:                     nothing
 capability:                             capability/pattern
 capability/hostfs guardrail:            capability

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
+	"capgate/door"
 	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/mapping"
@@ -205,7 +207,7 @@ func startWith(t *testing.T, o proxy.Options, records map[string]string, ups ...
 		w.write(name, text)
 	}
 	w.adopt()
-	w.http = httptest.NewServer(w.server)
+	w.http = front(t, w.server)
 	t.Cleanup(func() {
 		w.http.Close()
 		if err := w.server.Close(); err != nil {
@@ -213,6 +215,16 @@ func startWith(t *testing.T, o proxy.Options, records map[string]string, ups ...
 		}
 	})
 	return w
+}
+
+// front serves as the command does: by way of a door.
+func front(t *testing.T, h http.Handler) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	s.Listener = door.Listen(context.WithoutCancel(t.Context()), s.Listener, door.Options{
+		Handler: h, Path: "/mcp", First: time.Minute, Idle: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	s.Start()
+	return s
 }
 
 func realDir(t *testing.T) string {

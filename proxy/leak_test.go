@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -228,7 +227,7 @@ func TestLeakClose(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), root: realDir(t), ups: []*proxy.Upstream{u, h.upstream("web")}, tokens: map[string]string{}, events: new(recorder), creds: new(agents.Credentials), server: server}
 	w.write("scout", caller)
 	w.adopt()
-	w.http = httptest.NewServer(server)
+	w.http = front(t, server)
 	c := w.client("scout")
 	c.initialize("{}")
 	c.listen()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"capgate/door"
 	"capgate/proxy"
 )
 
@@ -93,8 +94,9 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 		Handler: front, Protocols: only, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	in := door.Listen(context.WithoutCancel(ctx), l, door.Options{Handler: front, Path: "/mcp", First: headerTime, Idle: idleTime, Log: log})
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
+	go func() { ended <- srv.Serve(in) }()
 	select {
 	case err := <-ended:
 		return err
@@ -102,7 +104,7 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	if err := srv.Shutdown(last); err != nil {
+	if err := errors.Join(srv.Shutdown(last), in.Wait(last)); err != nil {
 		return srv.Close() // who has not ended by now is cut off
 	}
 	return nil

@@ -1,0 +1,115 @@
+package door
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxHead    = 8 << 10 // bytes of a head
+	maxLines   = 64      // headers
+	firstStart = "POST "
+	firstEnd   = " HTTP/1.1"
+)
+
+// plain reads a head, without the empty line behind it, if nothing in it says anything
+// about how the message is to be read but its length. Else it returns nil.
+func plain(head, path string) *http.Request {
+	first, rest, _ := strings.Cut(head, "\r\n")
+	if target, ok := strings.CutPrefix(first, firstStart); !ok || target != path+firstEnd {
+		return nil
+	}
+	lines := strings.Count(rest, "\r\n") + 1
+	if lines > maxLines {
+		return nil
+	}
+	r := &http.Request{
+		Method: http.MethodPost, URL: &url.URL{Path: path}, RequestURI: path,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header, lines),
+	}
+	values := make([]string, lines)
+	for i := range values {
+		line, after, _ := strings.Cut(rest, "\r\n")
+		rest = after
+		name, value, ok := strings.Cut(line, ":")
+		value = strings.Trim(value, " \t")
+		if !ok || !isName(name) || !isValue(value) {
+			return nil
+		}
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		if !frames(r, key, value) {
+			return nil
+		}
+		if before := r.Header[key]; before != nil {
+			r.Header[key] = append(before, value)
+			continue
+		}
+		values[i] = value
+		r.Header[key] = values[i : i+1 : i+1]
+	}
+	delete(r.Header, "Host") // as net/http does: it is in the request
+	if r.Host == "" || r.ContentLength == 0 {
+		return nil
+	}
+	return r
+}
+
+// frames reads a header that says whose a message is and how long, and reports whether
+// the request is still plain.
+func frames(r *http.Request, key, value string) bool {
+	switch key {
+	case "Host":
+		if r.Host != "" || !isHost(value) {
+			return false
+		}
+		r.Host = value
+	case "Content-Length":
+		n, err := strconv.ParseUint(value, 10, 31)
+		if err != nil || n == 0 || r.ContentLength != 0 || value[0] < '1' || value[0] > '9' {
+			return false
+		}
+		r.ContentLength = int64(n)
+	case "Connection":
+		return strings.EqualFold(value, "keep-alive")
+	case "Transfer-Encoding", "Te", "Trailer", "Expect", "Upgrade", "Proxy-Connection", "Keep-Alive", "Pragma", "Http2-Settings":
+		return false
+	}
+	return true
+}
+
+// isName reports whether a header's name is a token.
+func isName(name string) bool {
+	for i := range len(name) {
+		if !isLetterOrDigit(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// isValue reports whether a header's value is visible ASCII, blanks and tabs.
+func isValue(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; (c < ' ' || c > '~') && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// isHost reports whether a text is a name or an address, with or without a port.
+func isHost(host string) bool {
+	for i := range len(host) {
+		if !isLetterOrDigit(host[i]) && strings.IndexByte(".-_:[]", host[i]) < 0 {
+			return false
+		}
+	}
+	return host != ""
+}
+
+func isLetterOrDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
