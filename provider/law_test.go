@@ -38,7 +38,7 @@ func TestStrictLaw(t *testing.T) {
 		held := pick(grants, 4)
 		p := holding(t, append([]string{"provider.image_generation"}, hosts(held...))[:1+min(1, len(held))]...)
 		p.Strict = true
-		vendor, member := []string{messages, responses, grok, sonar}[r.IntN(4)], ""
+		vendor, member := []string{messages, responses, grok, flatly, sonar}[r.IntN(5)], ""
 		if list, _ := json.Marshal(pick(asked, 4)); r.IntN(2) == 0 {
 			member = string(list)
 		}
@@ -125,6 +125,9 @@ func tooWide(p provider.Policy, list, probes []string) string {
 	return ""
 }
 
+// flatly is xAI, asked with the lists in the tool itself.
+const flatly = "flatly"
+
 // sentList sends a search to a vendor, and returns the list that it carries when it
 // goes up: nil for none. Refused says that it does not.
 func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (list []string, refused bool) {
@@ -141,6 +144,8 @@ func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (
 		body = `{"tools":[{"type":"web_search_20250305"` + member("allowed_domains", allowed) + member("blocked_domains", blocked) + `}]}`
 	case sonar:
 		body = `{"model":"sonar"` + member("search_domain_filter", allowed) + `}`
+	case flatly:
+		where, body = grok, `{"tools":[{"type":"web_search"`+member("excluded_domains", blocked)+member("allowed_domains", allowed)+`}]}`
 	default:
 		name := "blocked_domains"
 		if where == grok {

@@ -230,6 +230,38 @@ func TestMismatches(t *testing.T) {
 			where: grok, grants: []string{hosts("*.github.com")}, body: open(`,"enable_image_search":true,"filters":{"allowed_domains":["github.com"]}`),
 			sent: open(`,"enable_image_search":false,"filters":{"allowed_domains":["github.com"]}`), did: "repaired web_search",
 		},
+		"xAI: lists in the tool itself, as some clients write them": {
+			where: grok, grants: []string{hosts("*.github.com", "*.gitlab.com")}, body: open(`,"allowed_domains":["docs.github.com","x.example"],"enable_image_search":false`),
+			sent: open(`,"enable_image_search":false,"filters":{"allowed_domains":["docs.github.com"]}`), did: "narrowed web_search [docs.github.com]",
+		},
+		"xAI: the last of all, and what is not wanted": {
+			where: grok, grants: []string{hosts("*.github.com", "*.gitlab.com")}, body: open(`,"enable_image_search":true,"excluded_domains":["gitlab.com"],"allowed_domains":null`),
+			sent: open(`,"enable_image_search":false,"filters":{"allowed_domains":["github.com"]}`), did: "repaired web_search; narrowed web_search [github.com]",
+		},
+		"xAI: a list before all else": {
+			where: grok, grants: []string{hosts("*.github.com")}, body: `{"tools":[{"allowed_domains":["github.com"],"type":"web_search"}],"input":"a"}`,
+			sent: `{"tools":[{"type":"web_search","filters":{"allowed_domains":["github.com"]}}],"input":"a"}`, did: "narrowed web_search [github.com]",
+		},
+		"xAI: a list in the tool of what is not held": {
+			where: grok, grants: []string{hosts("*.github.com")}, body: open(`,"allowed_domains":["gitlab.com"]`),
+			sent: `{"model":"m","input":"a"}`, did: "omitted web_search scope_violation",
+		},
+		"xAI: lists in both places": {
+			where: grok, grants: []string{hosts("*.github.com")}, body: open(`,"allowed_domains":["github.com"],"filters":{"allowed_domains":["github.com"]}`),
+			sent: `{"model":"m","input":"a"}`, did: "omitted web_search not_available",
+		},
+		"xAI: lists in the tool, and no filters": {
+			where: grok, grants: []string{hosts("*.github.com")}, body: open(`,"allowed_domains":["github.com"],"filters":null`),
+			sent: `{"model":"m","input":"a"}`, did: "omitted web_search not_available",
+		},
+		"xAI: a list in the tool that is none": {
+			where: grok, grants: []string{hosts("*.github.com")}, body: open(`,"allowed_domains":"github.com"`),
+			sent: `{"model":"m","input":"a"}`, did: "omitted web_search malformed_arguments",
+		},
+		"OpenAI: a list in the tool itself is none of its": {
+			where: responses, grants: []string{hosts("*.github.com")}, body: open(`,"allowed_domains":["github.com"]`),
+			sent: `{"model":"m","input":"a"}`, did: "omitted web_search not_available",
+		},
 		"OpenRouter: an engine that keeps to the list": {
 			where: router, grants: []string{hosts("*.github.com")},
 			body: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search"}],"plugins":[{"id":"web","engine":"native"}]}`,

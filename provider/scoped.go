@@ -14,18 +14,9 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.policy.waits(s.verb) {
 		return capability.RequiresApproval, unapproved + s.verb
 	}
-	if name := only(v, s.members); name != "" {
-		return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
-	}
-	in := v
-	if s.under != "" {
-		in, _ = v.Get(s.under)
-		if in.Kind() != wire.Invalid && in.Kind() != wire.Null && in.Kind() != wire.Object {
-			return capability.MalformedArguments, s.under + " should be an object"
-		}
-		if name := only(in, s.inner); name != "" {
-			return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
-		}
+	in, lists, code, why := placesOf(v, &s)
+	if code != "" {
+		return code, why
 	}
 	if r.web.all {
 		r.rests(get, "*")
@@ -39,7 +30,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if len(r.web.held) == 0 && len(r.web.left) == 0 {
 		return r.absent(), "it needs net.get for the hosts that it may reach"
 	}
-	wants, ok := wantsOf(in, s)
+	wants, ok := wantsOf(lists, s)
 	if !ok {
 		return capability.MalformedArguments, "its lists of domains cannot be read"
 	}
@@ -50,11 +41,38 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	r.rests(get, got.names...)
 	r.whole(v, kind)
 	r.restrict(v, in, s, kind)
+	if s.flat {
+		r.without(v, strings.Fields(s.inner)...) // what is held goes where the provider looks for it
+	}
 	if r.limit(v, in, s, got) {
 		r.note(Change{Tool: clip(kind), Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches no more than net.get" + because(got.notes), Hosts: got.names})
 	}
 	r.wider(kind, got)
 	return "", ""
+}
+
+// placesOf finds what the lists of a tool belong in, and what they stand in.
+func placesOf(v wire.Value, s *scope) (in, lists wire.Value, code capability.Code, why string) {
+	in, lists = v, v
+	if s.under != "" {
+		in, _ = v.Get(s.under)
+		lists = in
+	}
+	if s.flat = s.flat && in.Kind() == wire.Invalid; s.flat {
+		lists = v
+		s.members += " " + s.inner
+	}
+	name := only(v, s.members)
+	if name == "" && s.under != "" {
+		if in.Kind() != wire.Invalid && in.Kind() != wire.Null && in.Kind() != wire.Object {
+			return in, lists, capability.MalformedArguments, s.under + " should be an object"
+		}
+		name = only(in, s.inner)
+	}
+	if name != "" {
+		return in, lists, capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+	}
+	return in, lists, "", ""
 }
 
 // wider says which names the provider takes for more than was granted.

@@ -44,6 +44,7 @@ type scope struct {
 	wide             string // members that reach past the list: none of them stays with one
 	engines          string // search engines that keep to the list, the first in place of any other
 	callers          bool   // runs in a container unless it says otherwise
+	flat             bool   // some clients write what stands under into the tool itself
 }
 
 const (

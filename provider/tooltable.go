@@ -117,7 +117,7 @@ func xaiTool(kind string) tool {
 			list: list{most: most}, verb: webSearch, under: "filters", allowed: "allowed_domains", blocked: "excluded_domains",
 			members: "type filters enable_image_search enable_image_understanding user_location",
 			inner:   "allowed_domains excluded_domains",
-			wide:    "enable_image_search enable_image_understanding",
+			wide:    "enable_image_search enable_image_understanding", flat: true,
 		}}
 	case "x_search", "view_image":
 		return tool{use: unscoped, verb: kind}

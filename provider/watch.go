@@ -235,6 +235,8 @@ func (w *Watch) ran(v wire.Value) string {
 		kind = textOf(v, "tool_name")
 	case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
 		return callOf(textOf(v, "tool"))
+	case "tool.execution", "tool.execution.started", "tool.execution.delta", "tool.execution.done": // the same, by themselves
+		return callOf(textOf(v, "name"))
 	case "custom_tool_call":
 		if part := partOf(textOf(v, "name")); w.kit == xaiKit && part != "" {
 			return part

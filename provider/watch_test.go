@@ -177,6 +177,8 @@ func TestWatchSees(t *testing.T) {
 		{"mistral", "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"tool_reference\",\"tool\":\"web_search\",\"url\":\"https://a.example\"}]}}]}\n\n", "web_searchweb_search"},
 		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_file","tool":"code_interpreter","file_id":"f"}]}}]}`, "code_execution"},
 		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_reference","tool":"document_library"}]}}]}`, "document_library_call"},
+		{"mistral", "data: {\"type\":\"tool.execution.started\",\"name\":\"web_search_premium\",\"arguments\":\"\"}\n\n", "web_search_premium"},
+		{"mistral", `{"outputs":[{"type":"tool.execution","name":"code_interpreter"},{"type":"tool.execution","name":"image_generation"},{"type":"tool.execution","name":"mine"}]}`, "code_executionimage_generation_call"},
 		{"gemini", `{"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB","id":"1"}}]}}]}`, "web_search"},
 		{"gemini", `{"candidates":[{"content":{"parts":[{"toolResponse":{"toolType":"URL_CONTEXT","response":{"url":"https://a.example"}}}]}}]}`, "web_fetchweb_fetch"},
 		{"gemini", `{"candidates":[{"content":{"parts":[{"tool_call":{"tool_type":"FILE_SEARCH"}}]}}]}`, "file_search_call"},
