@@ -60,7 +60,10 @@ func (s *Server) looked(ctx context.Context, agent string, k listKind) (cat *cat
 	if err != nil {
 		return nil, nil, err
 	}
-	if cat, err = t.catalogue(ctx); err != nil {
+	if cat, err = t.catalogue(ctx); err == nil && cat.settle(ctx) {
+		cat, err = t.catalogue(ctx)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	for i := range cat.sources {
@@ -69,6 +72,28 @@ func (s *Server) looked(ctx context.Context, agent string, k listKind) (cat *cat
 		}
 	}
 	return cat, missing, nil
+}
+
+// settle waits for the lists that agents are not kept waiting for, as those of a server
+// that takes long to start. It reports whether there were any.
+func (c *catalogue) settle(ctx context.Context) (waited bool) {
+	for i := range c.sources {
+		for k := range listKinds {
+			g := &c.sources[i].line.lists[k]
+			g.mu.Lock()
+			busy := g.busy
+			g.mu.Unlock()
+			if busy == nil {
+				continue
+			}
+			waited = true
+			select {
+			case <-busy:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return waited
 }
 
 // ShownSkill is one skill as an operator sees it, the gateway's own or a server's.

@@ -1,10 +1,15 @@
 package proxy_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestLookSkills: an operator sees which skills the agent is shown, the gateway's own and
@@ -52,5 +57,48 @@ func TestLookSkills(t *testing.T) {
 	}
 	if whose["skill://files/greet"] != "files" || whose["skill://notes"] != "" {
 		t.Errorf("they belong to %v", whose)
+	}
+}
+
+// TestLookWaits: agents are not kept waiting for a server that takes long to start. Who
+// asks what it has is.
+func TestLookWaits(t *testing.T) {
+	s := newSkillServer(true, servedFiles())
+	s.lists["tools/list"] = `"tools":[{"name":"slow","inputSchema":{"type":"object"}}]`
+	up := s.up(t)
+	started := make(chan struct{})
+	up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		select {
+		case <-started:
+			return s.open(ctx, p)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	w := start(t, map[string]string{"scout": anyReader}, up)
+	type looked struct {
+		skills, tools int
+		missing       []string
+		err           error
+	}
+	seen := make(chan looked, 1)
+	go func() {
+		tools, missing, err := w.server.Look(t.Context(), "agents/scout")
+		skills, more, errSkills := w.server.LookSkills(t.Context(), "agents/scout")
+		seen <- looked{len(skills), len(tools), append(missing, more...), errors.Join(err, errSkills)}
+	}()
+	c := w.client("scout")
+	c.initialize("{}")
+	if n := len(listSkills(t, c.request)); n != 0 {
+		t.Errorf("%d skills of a server that is not there yet", n)
+	}
+	select {
+	case early := <-seen:
+		t.Fatalf("it was not waited for: %+v", early)
+	default:
+	}
+	close(started)
+	if got := <-seen; got.err != nil || len(got.missing) > 0 || got.skills != 6 || got.tools != 1 {
+		t.Errorf("there are %+v", got)
 	}
 }
