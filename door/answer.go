@@ -53,9 +53,9 @@ func (a *answer) begin(b *body) {
 // Header is what goes before the answer.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader says what kind of answer it is.
+// WriteHeader says what kind of answer it is. What only announces another is left out.
 func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
+	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
 	}
 }
@@ -94,7 +94,8 @@ func (a *answer) start(f framing, length int64) {
 	a.out.WriteString(a.guest.door.today())
 	a.header.Del("Content-Length")
 	switch {
-	case a.status == http.StatusNoContent: // which has no body
+	case a.status == http.StatusNoContent || a.status == http.StatusNotModified: // which have no body
+		a.framing, a.left = counted, 0
 	case f == counted:
 		a.out.WriteString("\r\nContent-Length: ")
 		a.out.WriteString(strconv.FormatInt(length, 10))
@@ -120,23 +121,26 @@ func (a *answer) emit(p []byte) {
 	case a.framing == pieces:
 		a.out.WriteString(strconv.FormatInt(int64(len(p)), 16))
 		a.out.WriteString("\r\n")
-		a.out.Write(p)
+		a.join(p)
 		a.out.WriteString("\r\n")
-		if a.out.Len() > maxJoined {
-			a.send(nil)
-		}
 	case int64(len(p)) > a.left:
 		a.failed = errLength
 	default:
 		a.left -= int64(len(p))
-		if len(p) > maxJoined {
-			a.send(p)
-			return
-		}
-		a.out.Write(p)
-		if a.left == 0 || a.out.Len() > maxJoined {
-			a.send(nil)
-		}
+		a.join(p)
+	}
+}
+
+// join puts a piece behind what is to be sent, and sends what has become long. A short
+// answer waits for the end of its handler: what that holds is free when it comes.
+func (a *answer) join(p []byte) {
+	if len(p) > maxJoined {
+		a.send(p)
+		return
+	}
+	a.out.Write(p)
+	if a.out.Len() > maxJoined {
+		a.send(nil)
 	}
 }
 
@@ -149,7 +153,7 @@ func (a *answer) send(p []byte) {
 	case a.want.IsZero() && !a.until.IsZero():
 		a.until = time.Time{}
 		a.failed = a.guest.conn.SetWriteDeadline(a.until)
-	case a.until.Before(a.want):
+	case a.until.Before(a.want) || a.until.Sub(a.want) > slackTime: // as of the answer before
 		a.until = a.want.Add(slackTime)
 		a.failed = a.guest.conn.SetWriteDeadline(a.until)
 	}

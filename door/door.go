@@ -18,8 +18,8 @@ import (
 type Options struct {
 	Handler http.Handler
 	Path    string        // of the requests that are answered here
-	First   time.Duration // for the first request to come
-	Idle    time.Duration // for the next one
+	First   time.Duration // at least, for the first request to come; half as much more at most
+	Idle    time.Duration // for the next one, likewise
 	Log     *slog.Logger  // for handlers that panic
 }
 

@@ -58,8 +58,8 @@ func (g *guest) stay() {
 // fill waits for the next piece. A deadline that is far enough is not set again.
 func (g *guest) fill() bool {
 	now := time.Now()
-	if left := g.patient.Sub(now); left < g.idle/2 || left > g.idle {
-		g.patient = now.Add(g.idle)
+	if left := g.patient.Sub(now); left < g.idle || left > 2*g.idle {
+		g.patient = now.Add(g.idle * 3 / 2)
 		_ = g.conn.SetReadDeadline(g.patient) // a connection that has none is not read from
 	}
 	n, err := g.conn.Read(g.room)
@@ -146,6 +146,7 @@ func (g *guest) end() bool {
 	if g.watch != nil {
 		_ = g.conn.SetReadDeadline(time.Unix(1, 0)) // who waits is woken
 		<-g.watch
+		_ = g.conn.SetReadDeadline(time.Time{}) // of the rest of one that came meanwhile
 		g.patient = time.Time{}
 	}
 	return !g.going

@@ -46,10 +46,11 @@ func (s *sweep) run(d *Door) {
 			continue
 		}
 		s.asleep.Store(true)
-		if looks(d.all(guests[:0])) && s.asleep.CompareAndSwap(true, false) {
+		if looks(d.all(nil)) && s.asleep.CompareAndSwap(true, false) {
 			continue // one that has begun in between
 		}
 		tick.Stop()
+		guests = nil // who leaves while it sleeps is not kept
 		select {
 		case <-s.wake:
 		case <-d.empty:
