@@ -153,7 +153,7 @@ func (g *guest) end() bool {
 }
 
 // look has somebody wait for the end of the connection where a request takes long, and
-// reports whether one is being answered.
+// reports whether it must look again.
 func (g *guest) look() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +166,7 @@ func (g *guest) look() bool {
 		_ = g.conn.SetReadDeadline(time.Time{}) // that of a rest, which is over
 		go g.wait(g.request, g.watch)
 	}
-	return true
+	return g.watch == nil
 }
 
 // wait ends a request when its connection does. One on which something comes is alive.

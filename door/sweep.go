@@ -7,12 +7,12 @@ import (
 
 const (
 	lookTime  = 50 * time.Millisecond // between two looks at who is there
-	sleepTime = time.Second           // without a request, until it sleeps
+	sleepTime = time.Second           // without such a request, until it sleeps
 )
 
 // sweep looks at the guests now and then. A request that it sees twice takes long, and
-// from then on somebody waits for the end of its connection. While there are no requests
-// it sleeps.
+// from then on somebody waits for the end of its connection. While there are no others it
+// sleeps.
 type sweep struct {
 	asleep atomic.Bool
 	wake   chan struct{}
@@ -61,7 +61,7 @@ func (s *sweep) run(d *Door) {
 	}
 }
 
-// looks reports whether any of them is being answered.
+// looks reports whether any of them must be looked at again.
 func looks(guests []*guest) bool {
 	busy := false
 	for _, g := range guests {
