@@ -2,6 +2,8 @@ package capability
 
 import (
 	"cmp"
+	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -52,15 +54,58 @@ func meet(a, b []Host) []Host {
 	if len(a) > maxMeeting || len(b) > maxMeeting {
 		return nil
 	}
+	return widest(append(within(a, b), within(b, a)...))
+}
+
+// within returns what hosts have in common with those that may hold them.
+func within(hosts, holders []Host) []Host {
+	at := byPlace(holders)
 	var both []Host
-	for _, x := range a {
-		for _, y := range b {
-			if h, ok := x.meet(y); ok {
-				both = append(both, h)
+	for _, h := range hosts {
+		for p := range h.outward() {
+			for _, o := range at[p] {
+				if met, ok := h.meet(o); ok {
+					both = append(both, met)
+				}
 			}
 		}
 	}
-	return widest(both)
+	return both
+}
+
+// place is what a host is about, whatever of it the host covers: a name, a range, or,
+// as the zero value, everything. No host is held by one at another place than it is
+// at itself or goes outward to, so that few have to be held against each other.
+type place struct {
+	name string
+	net  netip.Prefix
+}
+
+func byPlace(hosts []Host) map[place][]Host {
+	at := make(map[place][]Host, len(hosts))
+	for _, h := range hosts {
+		p := place{h.name, h.net}
+		at[p] = append(at[p], h)
+	}
+	return at
+}
+
+// outward iterates over the places of whatever may hold a host, beginning with its own.
+func (h Host) outward() iter.Seq[place] {
+	return func(yield func(place) bool) {
+		for name, more := h.name, h.name != ""; more; {
+			if !yield(place{name: name}) {
+				return
+			}
+			_, name, more = strings.Cut(name, ".")
+		}
+		for bits := h.net.Bits(); bits >= 0; bits-- {
+			if !yield(place{net: netip.PrefixFrom(h.net.Addr(), bits).Masked()}) {
+				return
+			}
+		}
+		yield(place{})
+	}
 }
 
 // meet returns what two hosts have in common: but for their ports they are apart,
@@ -117,17 +162,15 @@ func widest(hosts []Host) []Host {
 	if len(hosts) > maxMeeting {
 		return hosts
 	}
-	kept := make([]Host, 0, len(hosts))
-	for i := range hosts {
-		held := false
-		for j := range hosts {
-			held = held || i != j && hosts[j].holds(hosts[i])
+	at := byPlace(hosts)
+	return slices.DeleteFunc(hosts, func(h Host) bool {
+		for p := range h.outward() {
+			if slices.ContainsFunc(at[p], func(o Host) bool { return o != h && o.holds(h) }) {
+				return true
+			}
 		}
-		if !held {
-			kept = append(kept, hosts[i])
-		}
-	}
-	return kept
+		return false
+	})
 }
 
 func (h Host) compare(o Host) int {

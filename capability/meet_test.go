@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -153,5 +154,28 @@ func TestHostsOfMany(t *testing.T) {
 		if hosts := chain.Hosts("net.get"); len(hosts) > 0 {
 			t.Errorf("%d hosts are left", len(hosts))
 		}
+	}
+}
+
+// TestHostsOfChainCost: hosts are not held against each other, each against all.
+func TestHostsOfChainCost(t *testing.T) {
+	cost := func(n int) time.Duration {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("*.h%d.example.com", i)
+		}
+		text := strings.Join(names, ",")
+		chain, best := chainOfHosts(t, []string{text, text}), time.Hour
+		for range 7 { // somebody else may be busy here
+			start := time.Now()
+			if hosts := chain.Hosts("net.get"); len(hosts) != n {
+				t.Fatal(len(hosts))
+			}
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	if few, many := cost(64), cost(1024); many > 50*few {
+		t.Errorf("%v for 64 hosts, %v for 1024", few, many)
 	}
 }

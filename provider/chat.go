@@ -262,7 +262,7 @@ func (r *request) sonar(root wire.Value) {
 	case r.policy.waits(webSearch):
 		r.deny(http.StatusForbidden, capability.RequiresApproval, unapproved+webSearch)
 		return
-	case r.web.all:
+	case r.web().all:
 		r.rests(get, "*")
 		return
 	}
@@ -281,10 +281,10 @@ func (r *request) sonar(root wire.Value) {
 			wants.allowed, wants.limited = append(wants.allowed, text), true
 		}
 	}
-	got := r.web.meet(wants, list{most: most})
+	got := r.web().meet(wants, list{most: most})
 	if len(got.names) == 0 {
 		code := capability.ScopeViolation
-		if len(r.web.held) == 0 {
+		if len(r.web().held) == 0 {
 			code = r.absent()
 		}
 		r.deny(http.StatusForbidden, code, "this provider always searches the web: hold net.get for what it may read, or send disable_search"+because(got.notes))

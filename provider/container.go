@@ -215,6 +215,9 @@ func (r *request) domains(v capability.Verb) domains {
 	return d
 }
 
+// web is what web search and fetch may reach.
+func (r *request) web() domains { return r.domains(get) }
+
 // everyWay lists what a connection may be used for, whatever it is called.
 func everyWay() []capability.Verb { return []capability.Verb{get, "net.post", "net.put", "net.delete"} }
 
@@ -224,7 +227,7 @@ func anywhere(names []string) (d domains) {
 	for _, name := range names {
 		if e, ok := readEntry(name, false); ok && !seen[e] {
 			seen[e] = true
-			d.held = append(d.held, domain{e.name, true})
+			d.hold(domain{e.name, true})
 		}
 	}
 	return d

@@ -104,6 +104,54 @@ func (c counted) Hosts(v capability.Verb) []capability.Host {
 	return c.Authority.Hosts(v)
 }
 
+// TestNothingCost: a request that asks for no host does not have the agent's hosts read,
+// and neither has an answer that tells of none. They may be a thousand, of six agents
+// above each other.
+func TestNothingCost(t *testing.T) {
+	p := holding(t, hosts("*.github.com"))
+	reads := map[capability.Verb]int{}
+	p.Authority = counted{p.Authority, reads}
+	ask := func(body, answer string) {
+		t.Helper()
+		if _, _, refused := rewrite(t, messages, body, p); refused != nil {
+			t.Fatal(refused)
+		}
+		vendor, _ := provider.Lookup("anthropic")
+		watch := vendor.Watch(p)
+		_, _ = watch.Write([]byte(answer))
+		watch.Close()
+	}
+	ask(`{"messages":[],"tools":[{"name":"mine"}]}`, `{"content":[{"type":"text","text":"hello"}]}`)
+	if len(reads) > 0 {
+		t.Error(reads)
+	}
+	ask(`{"messages":[],"tools":[{"type":"web_search_20250305"},{"type":"web_fetch_20250910"}]}`, `{"content":[{"type":"web_search_tool_result"},{"type":"web_fetch_tool_result"}]}`)
+	if want := map[capability.Verb]int{"net.get": 2}; !cmp.Equal(reads, want) { // by the request and by the answer
+		t.Error(cmp.Diff(want, reads))
+	}
+}
+
+// TestListsCost: whether anyone can have a name beneath a host is made out once for a
+// request, and not for each list that the host goes into.
+func TestListsCost(t *testing.T) {
+	const held = 1000
+	p := holding(t, hosts(list(held, func(i int) string { return fmt.Sprintf("*.h%d.example.com", i) })))
+	cost := func(searches int) uint64 {
+		body := `{"messages":[],"tools":[` + list(searches, func(int) string { return `{"type":"web_search_20250305"}` }) + `]}`
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out, _, refused := rewrite(t, messages, body, p)
+		runtime.ReadMemStats(&after)
+		if refused != nil || strings.Count(out, `"h999.example.com"`) != searches {
+			t.Fatal(refused)
+		}
+		return after.Mallocs - before.Mallocs
+	}
+	if one, many := cost(1), cost(32); many-one > 31*held/2 {
+		t.Errorf("%d allocations for one, %d for 32", one, many)
+	}
+}
+
 // TestContainersCost: what a container may reach is made out once for a request, and not
 // for each one that it asks for. A request of two kilobytes kept a processor busy for a
 // third of a second.

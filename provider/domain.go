@@ -17,6 +17,8 @@ type domains struct {
 	all  bool     // every public host
 	held []domain // by name
 	left []string // what is held and cannot be said so, each with the reason
+
+	at map[string]*spot // what is held, by every name that is held or that something is beneath
 }
 
 // domain is one held name.
@@ -25,10 +27,47 @@ type domain struct {
 	tree bool // also what is beneath
 }
 
+// spot is what is held of one name, so that a list costs by its own length and not by
+// that of the grants each time.
+type spot struct {
+	held, tree bool
+	suffix     bool     // of a name that is held: anyone can have a name beneath it
+	below      []string // names that are held beneath it
+}
+
+// hold adds a name to what is held.
+func (d *domains) hold(h domain) {
+	d.held = append(d.held, h)
+	if d.at == nil {
+		d.at = map[string]*spot{}
+	}
+	for top := range tops(h.name) {
+		s := d.at[top]
+		if s == nil {
+			s = &spot{}
+			d.at[top] = s
+		}
+		if top != h.name {
+			s.below = append(s.below, h.name)
+			continue
+		}
+		s.held, s.tree, s.suffix = true, s.tree || h.tree, isSuffix(h.name)
+	}
+}
+
+// spot returns what is held of a name.
+func (d domains) spot(name string) spot {
+	if s := d.at[name]; s != nil {
+		return *s
+	}
+	return spot{}
+}
+
 // domainsOf reads the hosts of a verb. Strictly, a name without what is beneath it
 // cannot be said.
 func domainsOf(hosts []capability.Host, strict bool) domains {
 	var d domains
+	var held []domain
 	for _, h := range hosts {
 		name, tree := h.Name()
 		why := ""
@@ -52,15 +91,36 @@ func domainsOf(hosts []capability.Host, strict bool) domains {
 		if isSuffix(name) {
 			d.left = append(d.left, h.String()+": anyone can have a name beneath it")
 		}
-		d.held = append(d.held, domain{name, tree})
+		held = append(held, domain{name, tree})
 	}
-	slices.SortFunc(d.held, func(a, b domain) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(held, func(a, b domain) int { return strings.Compare(a.name, b.name) })
+	for _, h := range held {
+		d.hold(h)
+	}
 	return d
 }
 
 // covers reports whether a name is held.
 func (d domains) covers(name string) bool {
-	return slices.ContainsFunc(d.held, func(h domain) bool { return name == h.name || h.tree && beneath(name, h.name) })
+	return d.spot(name).held || d.inTree(name)
+}
+
+// inTree reports whether a name is held with all that is beneath it.
+func (d domains) inTree(name string) bool {
+	for top := range tops(name) {
+		if d.spot(top).tree {
+			return true
+		}
+	}
+	return false
+}
+
+// isSuffix is the function of that name, which is asked once for each name that is held.
+func (d domains) isSuffix(name string) bool {
+	if s := d.spot(name); s.held {
+		return s.suffix
+	}
+	return isSuffix(name)
 }
 
 // isSuffix reports whether names beneath a name are given out to anybody: directly, or
@@ -69,11 +129,6 @@ func isSuffix(name string) bool {
 	suffix, _ := publicsuffix.PublicSuffix(name)
 	below, _ := publicsuffix.PublicSuffix("any." + name)
 	return suffix == name || below == "any."+name
-}
-
-// beneath reports whether a name is another one or beneath it.
-func beneath(name, top string) bool {
-	return name == top || len(name) > len(top) && name[len(name)-len(top)-1] == '.' && strings.HasSuffix(name, top)
 }
 
 // entry is one entry of a list of domains, as an agent wrote it.
@@ -133,7 +188,7 @@ func (d domains) meet(a asked, l list) answer {
 		}
 		out.notes = append(out.notes, d.left...)
 	}
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return isSuffix(e.name) })
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return d.isSuffix(e.name) })
 	entries = unblocked(entries, a.blocked)
 	entries = collapse(entries, l.apart)
 	if l.most > 0 && len(entries) > l.most {
@@ -144,7 +199,7 @@ func (d domains) meet(a asked, l list) answer {
 	}
 	for _, e := range entries {
 		out.names = append(out.names, e.String())
-		if !slices.ContainsFunc(d.held, func(h domain) bool { return h.tree && beneath(e.name, h.name) }) {
+		if !d.inTree(e.name) {
 			out.wider = append(out.wider, e.String())
 		}
 	}
@@ -163,13 +218,12 @@ func (d domains) within(texts []string, l list, out *answer) []entry {
 		}
 		seen[e] = true
 		n := len(entries)
-		for _, h := range d.held {
-			switch {
-			case !ok:
-			case e.name == h.name, h.tree && beneath(e.name, h.name):
-				entries = append(entries, e)
-			case beneath(h.name, e.name) && e.path == "":
-				entries = append(entries, entry{name: h.name})
+		if ok && d.covers(e.name) {
+			entries = append(entries, e)
+		}
+		if ok && e.path == "" {
+			for _, name := range d.spot(e.name).below {
+				entries = append(entries, entry{name: name})
 			}
 		}
 		if len(entries) == n {

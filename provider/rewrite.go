@@ -34,7 +34,6 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 		return nil, nil, unreadable(err)
 	}
 	r := &request{kit: v.kit, form: e.form, policy: p, hosts: map[capability.Verb]domains{}, unsound: !doc.Sound()}
-	r.web = r.domains(get)
 	r.walk(doc.Root(), e.Path)
 	if fault := r.misread(&doc); fault != nil {
 		return nil, nil, unreadable(fault)
@@ -91,7 +90,6 @@ type request struct {
 	kit    kit
 	form   form
 	policy Policy
-	web    domains // what web search and fetch may reach
 
 	hosts   map[capability.Verb]domains
 	unasked *reachable // what a container reaches that names nothing, nil until one asks

@@ -18,7 +18,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if code != "" {
 		return code, why
 	}
-	if r.web.all {
+	if r.web().all {
 		r.rests(get, "*")
 		r.whole(v, kind)
 		return "", ""
@@ -27,14 +27,14 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 		r.exceeds("lists of domains")
 		return "", ""
 	}
-	if len(r.web.held) == 0 && len(r.web.left) == 0 {
+	if len(r.web().held) == 0 && len(r.web().left) == 0 {
 		return r.absent(), "it needs net.get for the hosts that it may reach"
 	}
 	wants, ok := wantsOf(lists, s)
 	if !ok {
 		return capability.MalformedArguments, "its lists of domains cannot be read"
 	}
-	got := r.web.meet(wants, s.list)
+	got := r.web().meet(wants, s.list)
 	if len(got.names) == 0 {
 		return capability.ScopeViolation, "nothing that it asks for is held in a form that the provider takes" + because(got.notes)
 	}

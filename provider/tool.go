@@ -238,7 +238,7 @@ func (r *request) reads(verb string) (capability.Code, string) {
 	if r.policy.waits(verb) {
 		return capability.RequiresApproval, unapproved + verb
 	}
-	if r.web.all {
+	if r.web().all {
 		r.rests(get, "*")
 		return "", ""
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -38,8 +39,8 @@ type Watch struct {
 
 	kit    kit
 	policy Policy
-	reads  bool // some host is held, or the below
-	freely bool // the agent holds a search that takes no list, so that any page may be read
+	reads  func() bool // some host is held, or the below; most answers ask for no host
+	freely bool        // the agent holds a search that takes no list, so that any page may be read
 
 	mode   mode
 	line   []byte // of a stream, as far as it has come
@@ -65,7 +66,8 @@ const (
 // Watch returns a watch on one response to an agent.
 func (v Vendor) Watch(p Policy) *Watch {
 	freely := p.holds(webSearch).Allowed()
-	return &Watch{kit: v.kit, policy: p, freely: freely, reads: freely || len(p.hosts(get)) > 0}
+	reads := sync.OnceValue(func() bool { return freely || len(p.hosts(get)) > 0 })
+	return &Watch{kit: v.kit, policy: p, freely: freely, reads: reads}
 }
 
 // Write takes the next bytes of the response, all of them and always.
@@ -351,7 +353,7 @@ func (w *Watch) enter(kind, tool string) string {
 	case kind == "":
 		return tool
 	case strings.HasPrefix(kind, webSearch), strings.HasPrefix(kind, webFetch), kind == "url_citation":
-		if !w.reads {
+		if !w.reads() {
 			w.see(Observation{Tool: kind, Code: capability.CapabilityAbsent, Why: "the provider read the web, and no host is held"})
 		}
 		return kind
