@@ -183,7 +183,7 @@ type reachable struct {
 // name that one verb holds alone is no leave for what another holds beneath it. There is
 // no way to say that a container may reach everything.
 func (r *request) open(wants asked) (names []string, wide bool) {
-	named, all := list{most: maxNetwork, apart: true}, []domains(nil)
+	named, all := list{most: maxNetwork, apart: true}, []*domains(nil)
 	if r.kit == routerKit {
 		named.most = maxRouted
 	}
@@ -199,14 +199,14 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 		all = append(all, d)
 	}
 	names = slices.DeleteFunc(wants.allowed, func(name string) bool {
-		return slices.ContainsFunc(all, func(d domains) bool { return !d.covers(name) })
+		return slices.ContainsFunc(all, func(d *domains) bool { return !d.covers(name) })
 	})
 	return names, wide && len(names) > 0
 }
 
 // domains returns the hosts of a verb as a provider takes them. They are read once for a
 // request, however many containers stand in it.
-func (r *request) domains(v capability.Verb) domains {
+func (r *request) domains(v capability.Verb) *domains {
 	d, ok := r.hosts[v]
 	if !ok {
 		d = domainsOf(r.policy.hosts(v), r.policy.Strict)
@@ -216,13 +216,14 @@ func (r *request) domains(v capability.Verb) domains {
 }
 
 // web is what web search and fetch may reach.
-func (r *request) web() domains { return r.domains(get) }
+func (r *request) web() *domains { return r.domains(get) }
 
 // everyWay lists what a connection may be used for, whatever it is called.
 func everyWay() []capability.Verb { return []capability.Verb{get, "net.post", "net.put", "net.delete"} }
 
 // anywhere holds whatever public names are asked for.
-func anywhere(names []string) (d domains) {
+func anywhere(names []string) *domains {
+	d := &domains{at: map[string]*spot{}}
 	seen := map[entry]bool{}
 	for _, name := range names {
 		if e, ok := readEntry(name, false); ok && !seen[e] {

@@ -38,9 +38,6 @@ type spot struct {
 // hold adds a name to what is held.
 func (d *domains) hold(h domain) {
 	d.held = append(d.held, h)
-	if d.at == nil {
-		d.at = map[string]*spot{}
-	}
 	for top := range tops(h.name) {
 		s := d.at[top]
 		if s == nil {
@@ -56,7 +53,7 @@ func (d *domains) hold(h domain) {
 }
 
 // spot returns what is held of a name.
-func (d domains) spot(name string) spot {
+func (d *domains) spot(name string) spot {
 	if s := d.at[name]; s != nil {
 		return *s
 	}
@@ -65,8 +62,8 @@ func (d domains) spot(name string) spot {
 
 // domainsOf reads the hosts of a verb. Strictly, a name without what is beneath it
 // cannot be said.
-func domainsOf(hosts []capability.Host, strict bool) domains {
-	var d domains
+func domainsOf(hosts []capability.Host, strict bool) *domains {
+	d := &domains{at: map[string]*spot{}}
 	var held []domain
 	for _, h := range hosts {
 		name, tree := h.Name()
@@ -101,12 +98,12 @@ func domainsOf(hosts []capability.Host, strict bool) domains {
 }
 
 // covers reports whether a name is held.
-func (d domains) covers(name string) bool {
+func (d *domains) covers(name string) bool {
 	return d.spot(name).held || d.inTree(name)
 }
 
 // inTree reports whether a name is held with all that is beneath it.
-func (d domains) inTree(name string) bool {
+func (d *domains) inTree(name string) bool {
 	for top := range tops(name) {
 		if d.spot(top).tree {
 			return true
@@ -116,7 +113,7 @@ func (d domains) inTree(name string) bool {
 }
 
 // isSuffix is the function of that name, which is asked once for each name that is held.
-func (d domains) isSuffix(name string) bool {
+func (d *domains) isSuffix(name string) bool {
 	if s := d.spot(name); s.held {
 		return s.suffix
 	}
@@ -177,7 +174,7 @@ type answer struct {
 
 // meet returns what is both held and asked for, never more than either. In case
 // of doubt an entry is left out.
-func (d domains) meet(a asked, l list) answer {
+func (d *domains) meet(a asked, l list) answer {
 	var out answer
 	var entries []entry
 	if a.limited {
@@ -208,7 +205,7 @@ func (d domains) meet(a asked, l list) answer {
 
 // within returns the entries of an agent's list as far as they are held: the more
 // specific of two that nest. A name that is held alone holds nothing beneath it.
-func (d domains) within(texts []string, l list, out *answer) []entry {
+func (d *domains) within(texts []string, l list, out *answer) []entry {
 	var entries []entry
 	seen := map[entry]bool{} // a name again, however written, would bring in all that is beneath it again
 	for _, text := range texts {

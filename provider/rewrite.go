@@ -33,7 +33,7 @@ func (v Vendor) Rewrite(e Endpoint, body []byte, p Policy) (out []byte, changes 
 	if err := doc.ParseLoosely(body, wire.Limits{Bytes: maxBody, Depth: maxDepth}); err != nil {
 		return nil, nil, unreadable(err)
 	}
-	r := &request{kit: v.kit, form: e.form, policy: p, hosts: map[capability.Verb]domains{}, unsound: !doc.Sound()}
+	r := &request{kit: v.kit, form: e.form, policy: p, hosts: map[capability.Verb]*domains{}, unsound: !doc.Sound()}
 	r.walk(doc.Root(), e.Path)
 	if fault := r.misread(&doc); fault != nil {
 		return nil, nil, unreadable(fault)
@@ -91,7 +91,7 @@ type request struct {
 	form   form
 	policy Policy
 
-	hosts   map[capability.Verb]domains
+	hosts   map[capability.Verb]*domains
 	unasked *reachable // what a container reaches that names nothing, nil until one asks
 
 	edits   []edit
