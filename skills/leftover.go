@@ -84,35 +84,30 @@ func (u *update) putBack(name string) error {
 		return nil
 	}
 	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		return putBackError(name, u.root.Rename(asideName+name, name))
+		if err := u.root.Rename(asideName+name, name); err != nil {
+			return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
+		}
+		return nil
 	}
-	left := maxLeft
 	if _, mine := u.marker.Skills[name]; mine && u.isDir(name) {
-		return putBackError(name, u.merge(asideName+name, name, &left))
-	}
-	return nil
-}
-
-func putBackError(name string, err error) error {
-	if err != nil {
-		return fmt.Errorf("put back what is not the mirror's in %s: %w", name, err)
+		return u.merge(asideName+name, name)
 	}
 	return nil
 }
 
 // merge moves what a folder holds into another, as far as its place is free there and as
 // deep as skills go. What stays is tried again by the next update.
-func (u *update) merge(from, to string, left *int) error {
+func (u *update) merge(from, to string) error {
 	err := u.each(from, func(e fs.DirEntry) error {
 		src, dst := path.Join(from, e.Name()), path.Join(to, e.Name())
-		if *left--; *left < 0 || strings.Count(dst, "/") > maxNested {
+		if u.left--; u.left < 0 || strings.Count(dst, "/") > maxNested {
 			return nil
 		}
 		if _, err := u.root.Lstat(dst); errors.Is(err, fs.ErrNotExist) {
 			return u.root.Rename(src, dst)
 		}
 		if u.isDir(src) && u.isDir(dst) {
-			return u.merge(src, dst, left)
+			return u.merge(src, dst)
 		}
 		return nil
 	})

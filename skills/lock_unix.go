@@ -11,7 +11,8 @@ import (
 
 // lock keeps other processes from bringing the same mirror up to date.
 func lock(root *os.Root) (unlock func(), err error) {
-	f, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
+	// Whoever holds a lease on the file must not keep anybody waiting.
+	f, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the mirror: %w", err)
 	}

@@ -70,7 +70,7 @@ func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
 		return done, err
 	}
 	defer unlock()
-	u := update{root: root, clean: m.Clean, Mirrored: &done}
+	u := update{root: root, clean: m.Clean, left: maxLeft, Mirrored: &done}
 	if err := u.open(m.Agent); err != nil {
 		return done, err
 	}
@@ -78,7 +78,7 @@ func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
 	want, clash := folders(shown)
 	done.InTheWay = append(done.InTheWay, clash...)
 	done.Over = append(done.Over, fit(want)...)
-	return done, errors.Join(errFinish, u.run(ctx, want))
+	return done, few(errFinish, u.run(ctx, want))
 }
 
 // openHere opens a folder that no link leads to, and makes it if it is not there.
@@ -119,6 +119,10 @@ func noLink(dir string) error {
 	return nil
 }
 
+// maxFolder is how many bytes the name of a skill's folder may have, so that there is room
+// for what stands before it when the folder is moved aside.
+const maxFolder = 255 - len(asideName)
+
 // folders gives each skill the folder of its name, which is what clients look for, or
 // of its path where two have one name. Where even those clash there is neither.
 func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
@@ -137,7 +141,7 @@ func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
 	}
 	all = map[string]*Skill{}
 	for _, s := range shown {
-		if name := folder(s); claimed[strings.ToLower(name)] == 1 && !strings.HasPrefix(name, ownPrefix) {
+		if name := folder(s); claimed[strings.ToLower(name)] == 1 && !strings.HasPrefix(name, ownPrefix) && len(name) <= maxFolder {
 			all[name] = s
 		} else {
 			clash = append(clash, name)
@@ -178,6 +182,7 @@ type update struct {
 	root   *os.Root
 	clean  func([]byte) bool
 	marker marker
+	left   int // how much that nobody has counted may still be looked at
 }
 
 // errUnclean is why a skill is not put together.
@@ -200,19 +205,25 @@ func (u *update) open(agent string) error {
 	if err != nil || json.Unmarshal(text, &read) != nil || read.Agent != agent {
 		return ErrMirror
 	}
+	entries := 0
 	for name, files := range read.Skills {
-		if !isFolder(name) {
+		if entries += 1 + len(files); entries > maxMarked || !isFolder(name) || !isFileName(name) {
 			return ErrMirror
 		}
 		for file := range files {
-			if !filepath.IsLocal(file) {
+			if !filepath.IsLocal(file) || !isFileName(file) || strings.Count(file, "/") > maxNested {
 				return ErrMirror
 			}
 		}
 		u.marker.Skills[name] = files
 	}
+	u.crop()
 	return nil
 }
+
+// maxMarked bounds the skills and files of a marker that others may have written. One with
+// more than an update ever writes is not the mirror's.
+const maxMarked = 1 << 17
 
 // isFolder reports whether a text is the name of one folder.
 func isFolder(name string) bool {
@@ -253,7 +264,7 @@ func (u *update) run(ctx context.Context, want map[string]*Skill) error {
 			break
 		}
 	}
-	return errors.Join(append(errs, u.save())...)
+	return few(append(errs, u.save())...)
 }
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
@@ -280,7 +291,7 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 		put[name], u.marker.Skills[name] = staged{stage, mine}, digests(want[name])
 	}
 	if len(put) == 0 {
-		return errors.Join(errs...)
+		return few(errs...)
 	}
 	errSave := u.save()
 	over := errSave != nil || ctx.Err() != nil
@@ -291,7 +302,7 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 			errs = append(errs, u.settle(name, put[name], want[name]))
 		}
 	}
-	return errors.Join(append(errs, errSave)...)
+	return few(append(errs, errSave)...)
 }
 
 // staged is a skill that was put together.

@@ -205,9 +205,16 @@ func TestMirrorOfOthers(t *testing.T) {
 	}
 	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
 	outer := tree(t, map[string]string{"x/SKILL.md": "outside", "mirror/keep": "x"})
+	var many strings.Builder // more than there ever are
+	for i := range 1 << 17 {
+		fmt.Fprintf(&many, `"%x":"",`, i)
+	}
 	for _, marker := range []string{
 		"", "{", `{"agent":"agents/lead"}`, `{"agent":"agents/scout","skills":{"../x":{"SKILL.md":""}}}`, `{"agent":"agents/scout","skills":{"a":{"../../x/SKILL.md":""}}}`,
 		`{"agent":"agents/scout","skills":{"a":{"/etc/passwd":""}}}`, `{"agent":"agents/scout","skills":{".":{"keep":""}}}`, `{"agent":"agents/scout","skills":{"a/b":{"c":""}}}`,
+		`{"agent":"agents/scout","skills":{"a\u0000":{}}}`, `{"agent":"agents/scout","skills":{"` + strings.Repeat("a", 513) + `":{}}}`,
+		`{"agent":"agents/scout","skills":{"a":{"` + strings.Repeat("x/", 17) + `x":""}}}`, `{"agent":"agents/scout","skills":{"a":{"` + strings.Repeat("x", 513) + `":""}}}`,
+		`{"agent":"agents/scout","skills":{"a":{` + many.String() + `"x":""}}}`,
 	} {
 		put(t, filepath.Join(outer, "mirror/.capgate-mirror"), marker)
 		if _, err := (skills.Mirror{Dir: filepath.Join(outer, "mirror"), Agent: "agents/scout"}).Update(t.Context(), list); !errors.Is(err, skills.ErrMirror) {

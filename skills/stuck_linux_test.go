@@ -1,12 +1,16 @@
 package skills_test
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"capgate/skills"
 )
@@ -34,6 +38,68 @@ func TestMirrorStuckAside(t *testing.T) {
 	}
 	update(t, dir, nil)
 	same(t, dir, map[string]string{})
+}
+
+// TestMirrorManyErrors: of what somebody has go wrong in a mirror only the beginning is said,
+// however much it is and however deep it lies.
+func TestMirrorManyErrors(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 400 {
+		put(t, filepath.Join(dir, fmt.Sprintf(".capgate-stage-x/%d/%d/%d", i%10, i/10%10, i)), "")
+		put(t, filepath.Join(dir, fmt.Sprintf(".capgate-aside-a/%d/%d", i%10, i)), "")
+		put(t, filepath.Join(dir, fmt.Sprintf("a/%d/x", i%10)), "")
+	}
+	put(t, filepath.Join(dir, ".capgate-mirror"), `{"agent":"agents/scout","skills":{"a":{}}}`)
+	modes := func(mode fs.FileMode) {
+		for i := range 10 {
+			for j := range 10 {
+				_ = os.Chmod(filepath.Join(dir, fmt.Sprintf(".capgate-stage-x/%d/%d", i, j)), mode) // most of them are there
+			}
+			if err := os.Chmod(filepath.Join(dir, fmt.Sprintf("a/%d", i)), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	modes(0o500)
+	mortal(t, filepath.Dir(dir))
+	t.Cleanup(func() { modes(0o700) })
+	_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
+	if err == nil {
+		t.Fatal("what stays is no error")
+	}
+	said := strings.Split(err.Error(), "\n")
+	if len(said) != 9 || said[8] != "and 1592 more" {
+		t.Errorf("%d lines, the last of which is %q", len(said), said[len(said)-1])
+	}
+}
+
+// TestMirrorLease: whoever holds a lease on the lock of its mirror keeps nobody waiting.
+func TestMirrorLease(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.OpenFile(filepath.Join(dir, ".capgate-lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	const setLease = 1024            // F_SETLEASE
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), setLease, syscall.F_WRLCK); errno != 0 {
+		t.Fatal(errno)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits")
+		_ = f.Close() // and so the lease ends
+		<-done
+	}
 }
 
 // mortal has the test go on as somebody whom permissions bind, and to whom a folder belongs.

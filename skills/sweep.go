@@ -18,20 +18,20 @@ import (
 // like, which would keep the mirrors of all agents waiting, and every file of the
 // gateway's open at once.
 
-// maxLeft bounds what is taken out at once of what updates that were cut short had put
-// together. What is more waits for the next.
+// maxLeft bounds what one update looks at of what it does not know by name: what updates
+// that were cut short had put together, and what others have left. What is more waits for
+// the next.
 const maxLeft = maxFiles * atOnce
 
 // finish ends what an update that was cut short had begun.
 func (u *update) finish() error {
 	var errs []error
-	left := maxLeft
 	for _, name := range sortedKeys(u.marker.Skills) {
 		errs = append(errs, u.sweepAside(name, u.marker.Skills[name]))
 	}
-	return errors.Join(append(errs, u.each(".", func(e fs.DirEntry) error {
+	return few(append(errs, u.each(".", func(e fs.DirEntry) error {
 		if strings.HasPrefix(e.Name(), stageName) {
-			return u.empty(e.Name(), &left)
+			return u.empty(e.Name())
 		}
 		if of, ok := strings.CutPrefix(e.Name(), asideName); ok && isFolder(of) {
 			return u.sweepAside(of, u.marker.Skills[of])
@@ -53,22 +53,62 @@ func (u *update) each(dir string, visit func(fs.DirEntry) error) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("look through the mirror: %w", err)
 	}
-	var errs []error
+	err = nil
 	for _, e := range entries {
-		errs = append(errs, visit(e))
+		err = few(err, visit(e))
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+// maxSaid is how many errors of one update are said. In its mirror an agent has as many
+// of them happen as it likes, every five seconds.
+const maxSaid = 8
+
+// unsaid is how many more there were.
+type unsaid int
+
+func (n unsaid) Error() string { return fmt.Sprintf("and %d more", int(n)) }
+
+// few joins errors, and only counts those that would be too many.
+func few(errs ...error) error {
+	var said []error
+	var more unsaid
+	var add func(error)
+	add = func(err error) {
+		switch many, ok := err.(interface{ Unwrap() []error }); {
+		case err == nil:
+		case ok:
+			for _, one := range many.Unwrap() {
+				add(one)
+			}
+		case len(said) < maxSaid:
+			said = append(said, err)
+		default:
+			n := unsaid(1)
+			errors.As(err, &n)
+			more += n
+		}
+	}
+	for _, err := range errs {
+		add(err)
+	}
+	if more > 0 {
+		said = append(said, more)
+	}
+	return errors.Join(said...)
 }
 
 // empty takes out what an update that was cut short had put together, as deep as skills
 // go. What is not the mirror's may be left of it.
-func (u *update) empty(name string, left *int) error {
-	if *left--; *left < 0 {
+func (u *update) empty(name string) error {
+	if u.left--; u.left < 0 {
 		return nil
 	}
 	info, err := u.root.Lstat(name)
 	if err == nil && info.IsDir() && strings.Count(name, "/") <= maxNested {
-		err = u.each(name, func(e fs.DirEntry) error { return u.empty(path.Join(name, e.Name()), left) })
+		if err := u.each(name, func(e fs.DirEntry) error { return u.empty(path.Join(name, e.Name())) }); err != nil {
+			return err // with more around it on each level, it would grow without end
+		}
 	}
 	if err == nil {
 		err = u.root.Remove(name)
