@@ -42,7 +42,7 @@ func TestUnasked(t *testing.T) {
 func TestReadObject(t *testing.T) {
 	for text, want := range map[string]string{
 		"resource.read{uri=docs://a,server=kb}": "resource.read docs://a {uris=[docs://a]}",
-		"resource.read{server=kb}":              "resource.read ",
+		"resource.read{server=kb}":              "resource.read {uris=[*]}",
 	} {
 		q := need(t, text)
 		spec, _ := q.Smallest(capability.Root{})

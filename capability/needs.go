@@ -173,14 +173,23 @@ func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	case shapeProgram:
 		return r.smallestProgram(spec, root)
 	}
+	return r.smallestArgs(r.smallestWords(spec, e)), true
+}
+
+// smallestWords names the words, and everything in place of one that is not named
+// where the verb alone grants nothing.
+func (r *Requirement) smallestWords(spec Spec, e Entry) Spec {
 	for i, dim := range e.dims() {
 		k, limited := e.limits(dim)
-		if limited && i < len(r.words) && r.words[i] != "" {
+		switch named := i < len(r.words) && r.words[i] != ""; {
+		case limited && named:
 			spec = spec.With(k.Name, escapeGlob(r.words[i]))
+		case limited && k.Type != ArgsKey && !e.Bare():
+			spec = spec.With(k.Name, "*")
 		}
 	}
 	spec.Bare = len(spec.Scope) == 0
-	return r.smallestArgs(spec), true
+	return spec
 }
 
 // smallestArgs keeps to the arguments of the call, as far as a grant could name them.

@@ -179,6 +179,8 @@ func TestSmallest(t *testing.T) {
 		{"proc.eval{command=ls,cwd=/srv}", root, "proc.eval{in=/srv}"},
 		{"tool.invoke{tool=github.issue,args={owner=acme}}", root, "tool.invoke{tools=[github.issue],args={owner=[acme]}}"},
 		{"memory.read{key=a*b}", root, `memory.read{keys=["a\\*b"]}`},
+		{"memory.read", root, "memory.read{keys=[*]}"},
+		{"tool.invoke{args={owner=acme}}", root, "tool.invoke{tools=[*],args={owner=[acme]}}"},
 		{"agent.grant{id=scout}", root, "agent.grant{id=[agents/scout]}"},
 		{"records.read", root, "records.read"},
 		{"records.update{class=inbox}", root, "records.update{classes=[inbox]}"},
