@@ -221,7 +221,7 @@ func (u *ui) row(name, text, at string) {
 		return
 	}
 	if at != "" {
-		at = "  " + u.paint(faint, at)
+		at = "  " + u.paint(faint, plain(at))
 	}
 	u.printf("  %-8s %s%s\n", name, plain(text), at)
 }

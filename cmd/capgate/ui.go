@@ -67,7 +67,8 @@ func riskColor(r capability.Risk) string { return [...]string{green, yellow, red
 
 func severityColor(s capability.Severity) string { return [...]string{faint, yellow, red}[s] }
 
-// printf writes to standard output, control characters in its arguments made harmless.
+// printf writes to standard output, as it is: what others have written goes through plain
+// first.
 func (u *ui) printf(format string, a ...any) { fmt.Fprintf(u.std.out, format, a...) }
 
 // emit writes one JSON value.
