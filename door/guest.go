@@ -222,7 +222,9 @@ func (p *passed) Read(b []byte) (int, error) {
 		return p.Conn.Read(b)
 	}
 	n := copy(b, p.before)
-	p.before = p.before[n:]
+	if p.before = p.before[n:]; len(p.before) == 0 {
+		p.before = nil // it is part of more
+	}
 	return n, nil
 }
 
