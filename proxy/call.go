@@ -42,6 +42,7 @@ type call struct {
 	declared *gate.Declaration // what the operator says that is called touches
 	ref      string            // ties the events of the call
 	stale    bool              // the policy was changed before the call went up
+	paused   *order            // has been up, and is decided anew before it goes up with the input
 	start    time.Time
 }
 

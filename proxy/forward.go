@@ -320,6 +320,13 @@ func (c *call) broken(o *order, err error) reply {
 func (c *call) exchange(o *order) (upstream.Answer, error) {
 	ctx := leash.New(c.ctx).Within(c.timeLimit(o.line.up()))
 	defer ctx.Cut(nil)
+	if p := c.paused; p != nil {
+		if c.paused = nil; p.line != o.line { // what it gave is for nobody else
+			return upstream.Answer{}, &upstream.Failed{Upstream: o.line.up().Name, Text: "is another one than asked for input"}
+		}
+		o.again, o.up = p.again, true
+		return c.rounds(ctx, o)
+	}
 	if c.modern && o.line.up().asksClient() {
 		conn, err := o.line.link.Conn(ctx)
 		if err != nil {
@@ -397,12 +404,15 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 }
 
 // current refuses to send up what was decided by a policy that has gone while the
-// server was reached, or reached once more.
+// server was reached, or reached once more, or was given the input that it asked for.
 func (c *call) current(o *order) error {
-	if !o.up && c.server.policy.Load() != c.policy {
-		return errStale
+	if c.server.policy.Load() == c.policy {
+		return nil
 	}
-	return nil
+	if o.up {
+		c.paused = o
+	}
+	return errStale
 }
 
 // progress is the token that the agent wants progress to be reported by.

@@ -146,10 +146,10 @@ func (c *call) hearsOfRoots(o *order) bool {
 	return ok && v.Kind() == wire.Object && o.line.tenant.agent != ""
 }
 
-// bond is what the state of this call is bound to: the agent, what it called, and
-// the very arguments.
+// bond is what the state of this call is bound to: the agent, what it called and at
+// which server, and the very arguments.
 func (c *call) bond(purpose string) bond {
-	return bond{purpose: purpose, agent: c.agent, about: c.method + " " + c.exposed, digest: sha256.Sum256(c.args.Raw())}
+	return bond{purpose: purpose, agent: c.agent, about: c.method + " " + c.behind + " " + c.exposed, digest: sha256.Sum256(c.args.Raw())}
 }
 
 // resume reads the state that an agent brings back into an order, and refuses
