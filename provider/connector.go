@@ -27,13 +27,28 @@ func (r *request) granted(c Connector, wanted func(tool string) bool) (tools []s
 		if !wanted(t) {
 			continue
 		}
-		d := r.policy.invokes(c, t)
+		d := r.invokes(c, t)
 		if d.Allowed() {
 			tools = append(tools, t)
 		}
 		code = cmp.Or(code, d.Code)
 	}
 	return tools, code
+}
+
+// invokes is the method of the policy, which is asked once for a tool, however often a
+// request names its server.
+func (r *request) invokes(c Connector, tool string) capability.Decision {
+	name := c.granted(tool)
+	d, ok := r.invoked[name]
+	if !ok {
+		if r.invoked == nil {
+			r.invoked = map[string]capability.Decision{}
+		}
+		d = r.policy.invokes(c, tool)
+		r.invoked[name] = d
+	}
+	return d
 }
 
 // withheld says why none of a connector's tools is offered.

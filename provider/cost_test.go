@@ -152,6 +152,37 @@ func TestListsCost(t *testing.T) {
 	}
 }
 
+// decided counts how often an authority decides.
+type decided struct {
+	provider.Authority
+	times *int
+}
+
+func (d decided) Require(need *capability.Requirement) capability.Decision {
+	*d.times++
+	return d.Authority.Require(need)
+}
+
+// TestConnectorsCost: each tool of a connector is decided once for a request, however often
+// the request names its server and whether the tool is held or not.
+func TestConnectorsCost(t *testing.T) {
+	tools := strings.Split(list(50, func(i int) string { return fmt.Sprint("t", i) }), ",")
+	for _, where := range []struct{ path, body, server string }{
+		{responses, `{"input":"","tools":[%s]}`, `{"type":"mcp","server_label":"%d","server_url":"https://mcp.hub.example/"}`},
+		{messages, `{"messages":[],"mcp_servers":[%s]}`, `{"type":"url","name":"%d","url":"https://mcp.hub.example/"}`},
+	} {
+		for _, grant := range []string{"tool.invoke{tools=[hub.*]}", "tool.invoke{tools=[other.*]}"} {
+			p, times := holding(t, grant), 0
+			p.Authority = decided{p.Authority, &times}
+			p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: tools}}
+			_, changes, refused := rewrite(t, where.path, fmt.Sprintf(where.body, list(60, func(i int) string { return fmt.Sprintf(where.server, i) })), p)
+			if refused != nil || len(changes) != 60 || times != len(tools) {
+				t.Errorf("%s with %s: %d changes, %d decisions: %v", where.path, grant, len(changes), times, refused)
+			}
+		}
+	}
+}
+
 // TestContainersCost: what a container may reach is made out once for a request, and not
 // for each one that it asks for. A request of two kilobytes kept a processor busy for a
 // third of a second.

@@ -102,11 +102,12 @@ type request struct {
 	unsound bool   // the body has faults, that only opaque places may have
 	dark    []span // these places
 
-	kept, gone []reference // tools that stay, and those that were left out
-	lists      int         // of domains
-	servers    int         // that the request names beside its tools
-	connected  []Connector // MCP servers that stay, under the names that the request gives them
-	toolsets   []string    // those of them whose tools are listed one by one
+	kept, gone []reference                    // tools that stay, and those that were left out
+	lists      int                            // of domains
+	servers    int                            // that the request names beside its tools
+	connected  []Connector                    // MCP servers that stay, under the names that the request gives them
+	invoked    map[string]capability.Decision // what is decided of tools of connectors, by the names that grants have for them
+	toolsets   []string                       // those of them whose tools are listed one by one
 
 	resumes bool            // the request names a container, in which code would go on running
 	asked   map[string]bool // ids of requests to consent to a foreign tool
