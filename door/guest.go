@@ -38,21 +38,37 @@ type guest struct {
 // stay answers what comes, until it is not plain.
 func (g *guest) stay() {
 	defer g.door.leave(g)
+	if !g.plain() {
+		_ = g.conn.Close()
+		return
+	}
+	_ = g.conn.SetDeadline(time.Time{}) // net/http has its own
+	g.door.pass(arrival{conn: &passed{Conn: g.conn, before: g.buf}})
+}
+
+// plain answers plain requests, and reports whether one has come that is not. A handler
+// that panics has answered nothing, and ends its connection.
+func (g *guest) plain() (other bool) {
+	defer func() {
+		if e := recover(); e != nil {
+			if err, is := e.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
+				g.door.Log.Error("a request could not be answered", slog.Any("why", e), slog.String("stack", string(debug.Stack())))
+			}
+		}
+	}()
 	g.room, g.from = make([]byte, maxHead), g.conn.RemoteAddr().String()
 	g.answer, g.idle = answer{guest: g, header: http.Header{}}, g.door.First
 	for len(g.buf) > 0 || g.fill() {
 		r := g.next()
 		if r == nil {
-			_ = g.conn.SetDeadline(time.Time{}) // net/http has its own
-			g.door.pass(arrival{conn: &passed{Conn: g.conn, before: g.buf}})
-			return
+			return true
 		}
 		if !g.serve(r) {
-			break
+			return false
 		}
 		g.idle = g.door.Idle
 	}
-	_ = g.conn.Close()
+	return false
 }
 
 // fill waits for the next piece. A deadline that is far enough is not set again.
@@ -92,7 +108,8 @@ func (g *guest) serve(r *http.Request) bool {
 	if !g.begin(ctx) {
 		return false
 	}
-	ok := g.handle(r.WithContext(ctx)) && g.answer.finish()
+	g.door.Handler.ServeHTTP(&g.answer, r.WithContext(ctx))
+	ok := g.answer.finish()
 	ctx.Cut(nil) // before the watch ends: nobody is gone who was answered
 	if !g.end() || !ok {
 		return false
@@ -101,20 +118,6 @@ func (g *guest) serve(r *http.Request) bool {
 		g.linger() // what would be the next request is the rest of this one
 		return false
 	}
-	return true
-}
-
-// handle has a request answered. A handler that panics has answered nothing.
-func (g *guest) handle(r *http.Request) (ok bool) {
-	defer func() {
-		if e := recover(); e != nil {
-			ok = false
-			if err, is := e.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
-				g.door.Log.Error("a request could not be answered", slog.Any("why", e), slog.String("stack", string(debug.Stack())))
-			}
-		}
-	}()
-	g.door.Handler.ServeHTTP(&g.answer, r)
 	return true
 }
 

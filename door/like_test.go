@@ -92,8 +92,7 @@ func (p *pairs) answers(t testing.TB, data []byte) []string {
 }
 
 // FuzzLikeNetHTTP: whatever comes, a door with net/http behind it and net/http alone read
-// the same requests and give the same answers. A door may be stricter, no more: net/http
-// overlooks an empty line between two requests on one connection.
+// the same requests and give the same answers. A door may be stricter, no more.
 func FuzzLikeNetHTTP(f *testing.F) {
 	here, there := newPairs(), newPairs()
 	openAt(f, here, tell, time.Minute, time.Minute)
@@ -108,7 +107,7 @@ func FuzzLikeNetHTTP(f *testing.F) {
 			t.Skip("longer than it need be")
 		}
 		want, got := there.answers(t, data), here.answers(t, data)
-		if last := len(got) - 1; last > 0 && len(want) >= last && slices.Equal(want[:last], got[:last]) && strings.HasPrefix(got[last], "400 ") && bytes.Contains(data, []byte("\n\r\n")) {
+		if last := len(got) - 1; last > 0 && len(want) >= last && slices.Equal(want[:last], got[:last]) && strings.HasPrefix(got[last], "400 ") && hasRest(data) {
 			return
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -117,11 +116,30 @@ func FuzzLikeNetHTTP(f *testing.F) {
 	})
 }
 
+// hasRest reports whether what stands behind the body of a request is something that
+// net/http overlooks there, and nowhere else: an empty line, or a few bytes at the end.
+func hasRest(data []byte) bool {
+	r := bufio.NewReader(bytes.NewReader(data))
+	for {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return false
+		}
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return false
+		}
+		next, err := r.Peek(4)
+		if err != nil || next[0] == '\r' || next[0] == '\n' {
+			return len(next) > 0
+		}
+	}
+}
+
 // likeSeeds are plain requests, and what could be taken for one.
 func likeSeeds() []string {
 	plain := post(`{"a":1}`, "Content-Type: application/json", "Mcp-Session-Id: x", "authorization: Bearer y", "Accept: a", "accept: b")
 	seeds := []string{
-		"", "P", "\r\n", plain, plain + plain, plain + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + plain,
+		"", "P", "\r\n", plain + "00", plain + "000", plain + "0000", plain, plain + plain, plain + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + plain,
 		plain[:len(plain)-1], plain[:40], plain + plain[:30], strings.ToLower(plain), "\r\n" + plain, plain + "\r\n\r\n" + plain,
 		strings.Replace(plain, "\r\n", "\n", 1), strings.ReplaceAll(plain, "\r\n", "\n"), strings.Replace(plain, ": ", " : ", 1),
 		strings.Replace(plain, "POST", "PUT", 1), strings.Replace(plain, "HTTP/1.1", "HTTP/1.0", 1), strings.Replace(plain, "HTTP/1.1", "HTTP/1.1 ", 1),
