@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"capgate/agents"
@@ -30,6 +33,8 @@ type gateway struct {
 	world  *world        // the one in force
 	policy *proxy.Policy // the one in force: that of the world, or narrower
 	tokens string        // the version of the credentials in force
+
+	waiting []string // the settings that were said to wait for another start
 }
 
 // journal is where a gateway records.
@@ -149,6 +154,7 @@ type source struct {
 	fixed *config.Config
 	view  capability.View
 	at    func(*config.Config, capability.View) (*config.Config, error) // what the command line changes of it
+	first *config.Config                                                // that the gateway was started with, nil where it is not another
 }
 
 func (s source) current() *config.Config {
@@ -169,7 +175,7 @@ func (s source) changed() <-chan struct{} {
 // watched opens the configuration that a gateway keeps in step with.
 func (g *gateway) watched(w *world, at func(*config.Config, capability.View) (*config.Config, error)) (source, error) {
 	live, err := config.Open(w.cfg.File, w.view, acceptable(w.view), g.log)
-	return source{live: live, view: w.view, at: at}, err
+	return source{live: live, view: w.view, at: at, first: w.cfg}, err
 }
 
 // watch keeps the policy in step with the configuration, the records, the mappings
@@ -255,11 +261,22 @@ func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from sou
 		err = g.adopt(w)
 	}
 	if err == nil {
+		g.announce(from.waiting(w.cfg))
 		return
 	}
 	g.log.Error("what is written now is not put in force, except for what it takes away", "error", err)
 	if err := g.narrow(records.Current()); err != nil {
 		g.log.Error("the tokens cannot be read; the last policy stays", "error", err)
+	}
+}
+
+// announce says, once for each edit, which settings are those from the start.
+func (g *gateway) announce(waiting []string) {
+	if slices.Equal(waiting, g.waiting) {
+		return
+	}
+	if g.waiting = waiting; len(waiting) > 0 {
+		g.log.Warn("some of what is written now is in force when the gateway is started anew", "settings", strings.Join(waiting, " "))
 	}
 }
 
@@ -271,7 +288,38 @@ func (s source) world(cfg *config.Config, roster *agents.Roster) (*world, error)
 			return nil, err
 		}
 	}
+	if first := s.first; first != nil && len(s.waiting(cfg)) > 0 { // what is in use is out of reach until it no longer is
+		under := *cfg
+		under.Above = &config.Config{State: first.State, Guardrail: first.Guardrail, Listen: first.Listen}
+		cfg = &under
+	}
 	return newWorld(cfg, roster, s.view)
+}
+
+// waiting names the settings that a gateway reads when it starts, and that say
+// something else by now.
+func (s source) waiting(cfg *config.Config) (names []string) {
+	if s.first == nil {
+		return nil
+	}
+	was, now := s.first.Limits, cfg.Limits
+	for _, setting := range [...]struct {
+		name string
+		same bool
+	}{
+		{"listen", reflect.DeepEqual(s.first.Listen, cfg.Listen)},
+		{"state", s.first.State == cfg.State},
+		{"guardrail", s.first.Guardrail == cfg.Guardrail},
+		{"limits.body", was.Body == now.Body},
+		{"limits.calls_per_minute", was.CallsPerMinute == now.CallsPerMinute},
+		{"limits.upstream_processes", was.UpstreamProcesses == now.UpstreamProcesses},
+		{"limits.sessions", was.Sessions == now.Sessions},
+	} {
+		if !setting.same {
+			names = append(names, setting.name)
+		}
+	}
+	return names
 }
 
 // wider returns the policy test that finds more allowed than it says, if one does,
