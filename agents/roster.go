@@ -101,6 +101,36 @@ func (r *Roster) Root(a *Agent) capability.Root {
 	return a.Root
 }
 
+// Base is the directory that relative paths in an agent's skills hang from: its root, or
+// where its record names none, the one directory that all its grants name in in:, as they
+// do once sandbox: is written out. It gives no authority.
+func (r *Roster) Base(a *Agent) capability.Root {
+	root := r.Root(a)
+	if !a.Root.IsZero() || a.Record == nil {
+		return root
+	}
+	var shared capability.Root
+	for _, s := range a.Record.Grants {
+		entry, _ := capability.Lookup(capability.Verb(s.Verb))
+		if _, rooted := entry.Key("in"); !rooted || len(s.Scope) == 0 {
+			continue
+		}
+		in, ok := s.Get("in")
+		if !ok || len(in.Values) != 1 {
+			return root
+		}
+		dir, err := capability.ParseRoot(in.Values[0], root.Dir, r.opts.View)
+		if err != nil || !dir.Within(root) || !shared.IsZero() && dir != shared {
+			return root
+		}
+		shared = dir
+	}
+	if shared.IsZero() {
+		return root
+	}
+	return shared
+}
+
 // Chain returns the sets that a requirement of an agent must be in: its own, and
 // what each of its ancestors may pass on.
 func (r *Roster) Chain(id string) (capability.Chain, error) {

@@ -47,7 +47,7 @@ func (g *Gate) Skill(agent string, s Skill) Satisfaction {
 	}
 	q := question{gate: g, agent: agent, line: line}
 	if ag, known := g.Roster.Agent(agent); known {
-		q.root = g.Roster.Root(ag)
+		q.root = g.Roster.Base(ag)
 	}
 	var missing []Missing
 	for i, need := range needs {

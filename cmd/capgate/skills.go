@@ -221,10 +221,7 @@ func (w *world) satisfying(ag *agents.Agent, m gate.Missing) (edits []edit, bloc
 // written is a need as a grant that means the same in every record: some use of a verb
 // as all of it below the agent's root, what hangs from that root with the root.
 func (w *world) written(ag *agents.Agent, need capability.Spec) (capability.Spec, bool) {
-	opts := capability.Options{Agent: ag.Root}
-	if ag.Root.IsZero() {
-		opts.Agent = w.cfg.Sandbox
-	}
+	opts := capability.Options{Agent: w.roster.Base(ag)}
 	resource := capability.Verb(need.Verb).Resource()
 	if opts.Agent.IsZero() && (resource == "fs" || resource == "proc") {
 		return capability.Spec{}, false
