@@ -159,23 +159,27 @@ func TestHostsOfMany(t *testing.T) {
 
 // TestHostsOfChainCost: hosts are not held against each other, each against all.
 func TestHostsOfChainCost(t *testing.T) {
-	cost := func(n int) time.Duration {
+	chain := func(n int) capability.Chain {
 		names := make([]string, n)
 		for i := range names {
 			names[i] = fmt.Sprintf("*.h%d.example.com", i)
 		}
 		text := strings.Join(names, ",")
-		chain, best := chainOfHosts(t, []string{text, text}), time.Hour
-		for range 7 { // somebody else may be busy here
-			start := time.Now()
-			if hosts := chain.Hosts("net.get"); len(hosts) != n {
-				t.Fatal(len(hosts))
-			}
-			best = min(best, time.Since(start))
-		}
-		return best
+		return chainOfHosts(t, []string{text, text})
 	}
-	if few, many := cost(64), cost(1024); many > 50*few {
-		t.Errorf("%v for 64 hosts, %v for 1024", few, many)
+	cost := func(c capability.Chain, n int) time.Duration {
+		start := time.Now()
+		if hosts := c.Hosts("net.get"); len(hosts) != n {
+			t.Fatal(len(hosts))
+		}
+		return time.Since(start)
+	}
+	few, many := chain(64), chain(1024)
+	bestOfFew, bestOfMany := time.Hour, time.Hour
+	for range 40 { // somebody else may be busy here
+		bestOfFew, bestOfMany = min(bestOfFew, cost(few, 64)), min(bestOfMany, cost(many, 1024))
+	}
+	if bestOfMany > 60*bestOfFew {
+		t.Errorf("%v for 64 hosts, %v for 1024", bestOfFew, bestOfMany)
 	}
 }
