@@ -247,9 +247,7 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())
 	if _, err := c.server.events.Record(e); err != nil {
 		c.server.log.Error("a call was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "tool", c.target)
-		return c.deny(gate.Verdict{
-			Decision: capability.Denial(capability.NotAvailable, nil), Why: "the event could not be recorded: " + err.Error(),
-		}), false
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: unrecorded}), false
 	}
 	return reply{}, true
 }

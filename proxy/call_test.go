@@ -60,7 +60,7 @@ func TestUnrecordedIsNotForwarded(t *testing.T) {
 	c.request("tools/list", "{}")
 	w.events.failWith(errors.New("the disk is full"))
 	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a.txt"}}`)
-	if d := denialOf(t, a); d.Code != "not_available" {
+	if d := denialOf(t, a); d.Code != "not_available" || !strings.Contains(a.Raw, "cannot record") {
 		t.Errorf("%s", a.Raw)
 	}
 	if n := len(s.calls()); n != 0 {

@@ -82,8 +82,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Refused != nil:
 		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
 		d.hint = "call the tool with the arguments that its schema lists"
-	case d.code == capability.UpstreamFailed:
-		d.why, d.hint = v.Why, "try again later"
+	case remedy(v) != "":
+		d.why, d.hint = v.Why, remedy(v)
 	case d.code == capability.NotAvailable && need != nil && need.Verb() == useSecret:
 		d.why = fmt.Sprintf("the secret %s cannot be filled in", need.Object())
 		d.hint = "do without it, or ask the operator, who finds the reason in the event"
@@ -105,6 +105,22 @@ func (c *call) denial(v gate.Verdict) denial {
 	}
 	return d
 }
+
+// remedy is what can be done about a denial that is not about grants, "" where it is.
+func remedy(v gate.Verdict) string {
+	switch {
+	case v.Decision.Code == capability.UpstreamFailed:
+		return "try again later"
+	case v.Decision.Code == capability.LimitExceeded:
+		return "wait a little, and try again"
+	case v.Why == unrecorded:
+		return "ask the operator, who finds the reason in the log of the gateway"
+	}
+	return ""
+}
+
+// unrecorded is why a call that is allowed does not go up when its event cannot be written.
+const unrecorded = "the gateway cannot record what is done, and so has nothing done"
 
 // useSecret is the verb of what is filled in.
 const useSecret = capability.Verb("secret.use")

@@ -154,7 +154,7 @@ func TestDenialsAndSubscriptionsAreLimited(t *testing.T) {
 	for range 20 {
 		last = c.request("tools/call", `{"name":"up__none","arguments":{}}`)
 	}
-	if d := denialOf(t, last); d.Code != "limit_exceeded" {
+	if d := denialOf(t, last); d.Code != "limit_exceeded" || !strings.Contains(last.Raw, "too many calls in a minute") {
 		t.Errorf("the twentieth denial in a moment is %+v", d)
 	}
 }
