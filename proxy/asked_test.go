@@ -73,3 +73,31 @@ func TestStateIsOfOneServer(t *testing.T) {
 		}
 	}
 }
+
+// TestStateIsOfTheServerAsItWas: nor does it go to what is written in that server's place
+// under the same name, at another address or with less that it may ask.
+func TestStateIsOfTheServerAsItWas(t *testing.T) {
+	for _, now := range []struct {
+		identity string
+		mayAsk   []string
+	}{
+		{"as it was", []string{"elicitation"}},
+		{"another address", []string{"elicitation"}},
+		{"may not ask", nil},
+	} {
+		s := questioner(true, "elicitation/create", `{"message":"?"}`)
+		up, next := files(t, s), files(t, s)
+		up.Identity, up.MayAsk = "as it was", []string{"elicitation"}
+		next.Identity, next.MayAsk = now.identity, now.mayAsk
+		w := start(t, map[string]string{"scout": reader}, up)
+		args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+		c := w.client("scout")
+		in := inputOf(t, c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`))
+		w.ups = []*proxy.Upstream{next}
+		w.adopt()
+		a := c.modern("tools/call", `{`+args+`,"inputResponses":{"k":{"action":"accept"}},"requestState":"`+in.RequestState+`"}`, `{"elicitation":{}}`)
+		if same := now.identity == up.Identity; strings.Contains(a.Raw, "heard") != same || (len(s.calls()) == 2) != same {
+			t.Errorf("%s: %d calls: %s", now.identity, len(s.calls()), a.Raw)
+		}
+	}
+}

@@ -147,9 +147,13 @@ func (c *call) hearsOfRoots(o *order) bool {
 }
 
 // bond is what the state of this call is bound to: the agent, what it called and at
-// which server, and the very arguments.
+// which server, as that is reached and may ask, and the very arguments.
 func (c *call) bond(purpose string) bond {
-	return bond{purpose: purpose, agent: c.agent, about: c.method + " " + c.behind + " " + c.exposed, digest: sha256.Sum256(c.args.Raw())}
+	server := c.behind
+	if u := c.policy.upstream(server); u != nil {
+		server += " " + u.Identity
+	}
+	return bond{purpose: purpose, agent: c.agent, about: c.method + " " + server + " " + c.exposed, digest: sha256.Sum256(c.args.Raw())}
 }
 
 // resume reads the state that an agent brings back into an order, and refuses
