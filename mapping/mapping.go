@@ -1,6 +1,8 @@
 package mapping
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -18,7 +20,11 @@ type Mapping struct {
 	resources []resource
 	declares  *yaml.Node // nil when nothing is declared
 	file      string
+	digest    [sha256.Size]byte // of its bytes
 }
+
+// Digest names what the mapping says: it changes with every byte of its file.
+func (m *Mapping) Digest() string { return hex.EncodeToString(m.digest[:]) }
 
 // Server returns the name that the mapping gives the kind of server.
 func (m *Mapping) Server() string {

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,7 @@ func Parse(file string, data []byte) (*Mapping, []capability.Finding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &Mapping{tools: map[string]*Tool{}, prompts: map[string]*Tool{}}
+	m := &Mapping{tools: map[string]*Tool{}, prompts: map[string]*Tool{}, digest: sha256.Sum256(data)}
 	for key, value := range pairs(root) {
 		if err := d.section(m, key, value); err != nil {
 			return nil, nil, err

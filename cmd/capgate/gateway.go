@@ -342,8 +342,9 @@ func wider(w *world, log *slog.Logger) error {
 
 // narrow puts records in force within the last policy.
 func (g *gateway) narrow(roster *agents.Roster) error {
-	p := *g.world.policy
-	p.Hash += "-narrowed"
+	p, now := *g.world.policy, *g.world
+	now.roster = roster
+	p.Hash += "-narrowed-" + policyHash(&now)
 	before := g.world.gate
 	p.Gate = &gate.Gate{Roster: roster, Fence: before.Fence, Tools: before.Tools, Wide: before.Wide, Within: before}
 	return g.enforce(p)

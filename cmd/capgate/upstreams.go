@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -315,10 +316,14 @@ func keeper(cfg *config.Config, before *secrets.Keeper) (*secrets.Keeper, error)
 	return secrets.New(sources, secrets.Options{})
 }
 
-// policyHash names a policy: what stands in the configuration and in every record.
+// policyHash names a policy: what stands in the configuration, in the mappings and in
+// every record.
 func policyHash(w *world) string {
 	h := sha256.New()
 	h.Write(w.cfg.Hash[:])
+	for _, name := range slices.Sorted(maps.Keys(w.servers.mappings)) {
+		fmt.Fprintln(h, w.servers.mappings[name].Digest())
+	}
 	for ag := range w.roster.All() {
 		fmt.Fprintf(h, "\n%s\n", ag.ID)
 		for g := range ag.Set.All() {
