@@ -26,6 +26,7 @@ type Agent struct {
 
 	own     []capability.Spec // what Set is compiled from; nil until an heir has it
 	lineage Lineage
+	base    capability.Root // what relative paths in its skills hang from; zero: its root
 }
 
 // Code is what a call of the agent is denied with before anything is decided:

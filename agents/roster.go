@@ -103,10 +103,19 @@ func (r *Roster) Root(a *Agent) capability.Root {
 
 // Base is the directory that relative paths in an agent's skills hang from: its root, or
 // where its record names none, the one directory that all its grants name in in:, as they
-// do once sandbox: is written out. It gives no authority.
+// do once sandbox: is written out. It gives no authority. It was found at load, as what the
+// grants hang from was: it is asked for once for each skill.
 func (r *Roster) Base(a *Agent) capability.Root {
+	if a.base.IsZero() {
+		return r.Root(a)
+	}
+	return a.base
+}
+
+// base finds what Base returns.
+func (r *Roster) base(a *Agent) capability.Root {
 	root := r.Root(a)
-	if !a.Root.IsZero() || a.Record == nil {
+	if !a.Root.IsZero() {
 		return root
 	}
 	var shared capability.Root
@@ -266,6 +275,7 @@ func (r *Roster) relate(opts Options) {
 			return
 		}
 		f.lineage(a, lines[a.ID])
+		a.base = r.base(a)
 		if a.Record.Parent != "" {
 			f.compare(a)
 		}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -417,6 +418,52 @@ func BenchmarkChain(b *testing.B) {
 	for b.Loop() {
 		if _, err := r.Chain("agents/a9"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// counted is a file system that counts how often it is asked.
+type counted struct{ asked *atomic.Int64 }
+
+func (c counted) Real(path string) (string, error) {
+	c.asked.Add(1)
+	return path, nil
+}
+
+// TestBase: what relative paths in skills hang from is found at load. It is asked for once
+// for each skill: looked for each time, it took longer than all the rest where there are
+// many grants, and what an agent makes of the folders there could make it take minutes.
+func TestBase(t *testing.T) {
+	view := capability.View{Cwd: home, Home: home, FS: counted{new(atomic.Int64)}}
+	config, err := capability.ParseRoot("~/w", "", view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fields, want := range map[string]string{
+		"": home + "/w",
+		"capabilities: [net.get: { hosts: [a.example] }]":                                     home + "/w",
+		"sandbox: a\ncapabilities: [fs.read: { in: /x, paths: [a] }]":                         home + "/w/a",
+		"capabilities: [fs.read: { in: a, paths: [a] }, fs.write: { in: ~/w/a/ }]":            home + "/w/a",
+		"capabilities: [fs.read: { in: a, paths: [a] }, fs.write: { in: b }]":                 home + "/w",
+		"capabilities: [fs.read: { in: a, paths: [a] }, fs.write: { paths: [a] }]":            home + "/w",
+		"capabilities: [fs.read: { in: /x, paths: [a] }]":                                     home + "/w",
+		"capabilities: [fs.read: { in: a, paths: [a] }, net.get: { hosts: [a.example] }]":     home + "/w/a",
+		"capabilities: [fs.read: { in: a/.., paths: [a] }]":                                   home + "/w",
+		"capabilities: [fs.read: { in: a, paths: [a] }]\nparent: agents/nobody":               home + "/w/a",
+		"capabilities: [fs.read: { in: a, paths: [a] }, fs.read: { in: [a, b], paths: [a] }]": home + "/w",
+	} {
+		dir := lay(t, []string{"scout.md"}, map[string]string{"scout.md": record(fields)})
+		r, err := agents.Load(agents.Options{Config: config, View: view}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.Agent("scout")
+		before := view.FS.(counted).asked.Load()
+		if got := r.Base(a).Dir; got != want {
+			t.Errorf("%q: got %s, want %s (%v)", fields, got, want, a.Err)
+		}
+		if asked := view.FS.(counted).asked.Load() - before; asked > 0 {
+			t.Errorf("%q: the file system is asked %d times", fields, asked)
 		}
 	}
 }
