@@ -119,7 +119,7 @@ func (r *Roster) base(a *Agent) capability.Root {
 		return root
 	}
 	var shared capability.Root
-	for _, s := range a.Record.Grants {
+	for _, s := range a.own {
 		entry, _ := capability.Lookup(capability.Verb(s.Verb))
 		if _, rooted := entry.Key("in"); !rooted || len(s.Scope) == 0 {
 			continue

@@ -467,3 +467,25 @@ func TestBase(t *testing.T) {
 		}
 	}
 }
+
+// TestBaseInherited: who has what its parent has, has that directory from it too, whether
+// sandbox: is written out or not.
+func TestBaseInherited(t *testing.T) {
+	view := capability.View{Cwd: home, Home: home}
+	config, err := capability.ParseRoot("~/w", "", view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range []string{"sandbox: a", "capabilities: [fs.read: { in: a }, fs.write: { in: a }]"} {
+		dir := t.TempDir()
+		write(t, dir, "scout.md", record(fields))
+		write(t, dir, "kid.md", "---\ndialect: rye\nparent: scout\n---\n")
+		r, err := agents.Load(agents.Options{Config: config, View: view}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kid, ok := r.Agent("kid"); !ok || r.Base(kid).Dir != home+"/w/a" {
+			t.Errorf("%s: %v", fields, r.Base(kid))
+		}
+	}
+}
