@@ -127,3 +127,28 @@ func mortal(t *testing.T, dir string) {
 		runtime.UnlockOSThread()
 	})
 }
+
+// TestMirrorDeepMarker: how deep what a marker names would lie makes no update much longer.
+// Somebody can have written it, and the mirrors of all agents wait.
+func TestMirrorDeepMarker(t *testing.T) {
+	took := func(folder string) time.Duration {
+		const files = 6000
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "a", folder, "keep"), "")
+		var all []string
+		for i := range files {
+			all = append(all, fmt.Sprintf("%q:%q", fmt.Sprintf("%s%d", folder, i), ""))
+		}
+		put(t, filepath.Join(dir, ".capgate-mirror"), `{"agent":"agents/scout","skills":{"a":{`+strings.Join(all, ",")+`}}}`)
+		begin := time.Now()
+		update(t, dir, nil)
+		return time.Since(begin)
+	}
+	flat, deep := time.Hour, time.Hour
+	for range 10 { // somebody else may be busy here
+		flat, deep = min(flat, took("x/")), min(deep, took(strings.Repeat("x/", 16)))
+	}
+	if deep > 4*flat {
+		t.Errorf("deep %v, flat %v", deep, flat)
+	}
+}

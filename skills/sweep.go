@@ -1,14 +1,12 @@
 package skills
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -184,27 +182,61 @@ func (u *update) sweepAside(name string, files map[string]string) error {
 // sweep removes files below a folder, and the folders that are empty then, without
 // following links. It reports whether anything is left.
 func (u *update) sweep(dir string, files map[string]string) (left bool, err error) {
-	in := u.below(dir)
+	if !u.isDir(dir) {
+		return false, nil
+	}
+	names := make([]string, 0, len(files))
 	for _, file := range sortedKeys(files) {
-		at := path.Join(dir, file)
-		if !strings.HasPrefix(at, dir+"/") || !in.has(path.Dir(at)) {
-			continue // the marker may say anything
-		}
-		if info, err := u.root.Lstat(at); err != nil || info.IsDir() {
+		names = append(names, path.Clean(file)) // the marker may say anything
+	}
+	if err := sweepIn(u.root, dir, names); err != nil {
+		return true, fmt.Errorf("take %s out of the mirror: %w", dir, err)
+	}
+	err = u.root.Remove(dir)
+	return err != nil && !errors.Is(err, fs.ErrNotExist), nil // what is not empty is somebody else's
+}
+
+// sweepIn is sweep for what one folder has in another. Each is opened once: to go down to
+// every file from the top takes a minute for as many as a marker can name.
+func sweepIn(above *os.Root, dir string, files []string) error {
+	root := opened(above, dir)
+	if root == nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	below := map[string][]string{}
+	for _, file := range files {
+		name, rest, deeper := strings.Cut(file, "/")
+		if deeper {
+			below[name] = append(below[name], rest)
 			continue
 		}
-		if err := u.root.Remove(at); err != nil {
-			return true, fmt.Errorf("take %s out of the mirror: %w", at, err)
+		if info, err := root.Lstat(name); err != nil || info.IsDir() {
+			continue
+		}
+		if err := root.Remove(name); err != nil {
+			return err
 		}
 	}
-	deepest := sortedKeys(in.known)
-	slices.SortStableFunc(deepest, func(x, y string) int { return cmp.Compare(strings.Count(y, "/"), strings.Count(x, "/")) })
-	for _, at := range deepest {
-		if in.known[at] {
-			err = u.root.Remove(at)
+	for _, name := range sortedKeys(below) {
+		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+			continue
 		}
+		if err := sweepIn(root, name, below[name]); err != nil {
+			return err
+		}
+		_ = root.Remove(name) // if nothing is left in it
 	}
-	return err != nil && !errors.Is(err, fs.ErrNotExist), nil // what is not empty is somebody else's
+	return nil
+}
+
+// opened is a folder in another, nil if it cannot be read, or is none any more.
+func opened(above *os.Root, dir string) *os.Root {
+	root, err := above.OpenRoot(asFolder(dir))
+	if err != nil {
+		return nil
+	}
+	return root
 }
 
 // footing tells what below a folder is a folder itself, and nothing on the way there a
