@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"strconv"
+	"time"
 
 	"capgate/capability"
 	"capgate/upstream"
@@ -143,6 +144,8 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	if c.session == nil {
 		return nil, &upstream.Refusal{Code: codeMethod, Message: "the client cannot be asked during this request"}
 	}
+	e.line.asking(1)
+	defer e.line.asking(-1)
 	return answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(params)))
 }
 
@@ -250,7 +253,33 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	if !ok {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be shown"}
 	}
+	l.asking(1)
+	defer l.asking(-1)
 	return answerOf(l.tenant.only.ask(ctx, nil, method, clean))
+}
+
+// asking counts the questions that are open. Meanwhile no call's time runs, as the
+// server may keep any of them waiting for the answer; then each has all of it anew.
+func (l *line) asking(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked += more
+	for _, sink := range l.flights {
+		if e, ok := sink.(*errand); ok {
+			l.watchOver(e)
+		}
+	}
+}
+
+// watchOver has the time of a call run or not.
+func (l *line) watchOver(e *errand) {
+	switch {
+	case e.vigil == nil:
+	case l.asked > 0:
+		e.vigil.rest()
+	default:
+		e.vigil.begin(time.Now())
+	}
 }
 
 // onlyCall is the sink of the only call that is up, nil when there is none or

@@ -1,12 +1,15 @@
 package proxy_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestGrantTakenWhileAsked: what a server asked something about goes up with the
@@ -98,6 +101,105 @@ func TestStateIsOfTheServerAsItWas(t *testing.T) {
 		a := c.modern("tools/call", `{`+args+`,"inputResponses":{"k":{"action":"accept"}},"requestState":"`+in.RequestState+`"}`, `{"elicitation":{}}`)
 		if same := now.identity == up.Identity; strings.Contains(a.Raw, "heard") != same || (len(s.calls()) == 2) != same {
 			t.Errorf("%s: %d calls: %s", now.identity, len(s.calls()), a.Raw)
+		}
+	}
+}
+
+// askLimit is how long a call may take where the time of questions is looked at.
+const askLimit = 500 * time.Millisecond
+
+// asking is a client of a gateway in front of a server that may ask, and what to call.
+func asking(t *testing.T, s *scripted) (c *client, args string) {
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Call: askLimit}}, map[string]string{"scout": reader}, up)
+	return w.client("scout"), `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+}
+
+func hang(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+	<-ctx.Done()
+	return upstream.Answer{}, ctx.Err()
+}
+
+// TestTimeWhileAsked: the time of a call stands still while the server's question is
+// open, and only then. A server that may ask is waited for no longer than any other.
+func TestTimeWhileAsked(t *testing.T) {
+	const able, answer = `{"elicitation":{}}`, `{"action":"accept"}`
+	eras := map[bool]string{false: "legacy", true: "modern"}
+	for _, pair := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		t.Run(eras[pair[0]]+" to "+eras[pair[1]], func(t *testing.T) {
+			t.Parallel()
+			s := questioner(pair[1], "elicitation/create", `{"message":"?"}`)
+			c, args := asking(t, s)
+			c.thinks = 2 * askLimit
+			call := func() (said, time.Duration) {
+				start := time.Now()
+				return c.answered(t, pair[0], able, args, answer), time.Since(start)
+			}
+			if a, _ := call(); !strings.Contains(a.Raw, `"heard"`) {
+				t.Errorf("a slow person: %s", a.Raw)
+			}
+			asks := s.reply
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if a, err := asks(ctx, r, sink); err != nil || a.Type == "input_required" {
+					return a, err
+				}
+				return hang(ctx, r, sink)
+			}
+			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || !strings.Contains(a.Raw, "in time") || took < 3*askLimit || took > 6*askLimit {
+				t.Errorf("after the answer: %s: %s", took, a.Raw)
+			}
+			s.reply = hang
+			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || took < askLimit || took > 4*askLimit {
+				t.Errorf("nothing was asked: %s: %s", took, a.Raw)
+			}
+		})
+	}
+}
+
+// TestTimeOfAllWhileAsked: a program does not say for which call it asks, and may look at no
+// other until it has its answer. So the time of all of them stands still.
+func TestTimeOfAllWhileAsked(t *testing.T) {
+	up, heard := make(chan struct{}, 3), make(chan struct{})
+	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		up <- struct{}{}
+		select {
+		case <-heard:
+			return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
+		case <-ctx.Done():
+			return upstream.Answer{}, ctx.Err()
+		}
+	}}
+	c, args := asking(t, s)
+	c.initialize(`{"elicitation":{}}`)
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	answers := make(chan said, 3)
+	call := func(id int) {
+		one := *c
+		one.next = id
+		go func() { answers <- one.request("tools/call", `{`+args+`}`) }()
+		<-up
+	}
+	call(10)
+	call(20)
+	go func() {
+		if _, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
+			t.Error(err)
+		}
+		close(heard)
+	}()
+	var asked struct{ ID any }
+	if err := json.Unmarshal([]byte(in.next()), &asked); err != nil || asked.ID == nil {
+		t.Fatal(asked, err)
+	}
+	call(30)
+	<-time.After(2 * askLimit)
+	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(asked.ID) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+		t.Fatal(resp.StatusCode)
+	}
+	for range 3 {
+		if a := <-answers; !strings.Contains(a.Raw, `"heard":true`) {
+			t.Error(a.Raw)
 		}
 	}
 }

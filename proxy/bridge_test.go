@@ -63,6 +63,7 @@ func (c *client) answered(t *testing.T, modern bool, able, args, answer string) 
 			return a
 		}
 		in := inputOf(t, a)
+		<-time.After(c.thinks)
 		responses := map[string]json.RawMessage{}
 		for key := range in.InputRequests {
 			responses[key] = json.RawMessage(answer)
@@ -90,6 +91,7 @@ func (c *client) answered(t *testing.T, modern bool, able, args, answer string) 
 			m.said.Raw = data
 			return m.said
 		}
+		<-time.After(c.thinks)
 		if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(m.ID) + `,"result":` + answer + `}`); resp.StatusCode != 202 {
 			t.Fatal(resp.StatusCode)
 		}

@@ -387,6 +387,13 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	}
 	into := c.into
 	c.into = nil // what a server asks for is used while the next answer comes
+	if u := o.line.up(); u.asksClient() {
+		wait := leash.New(ctx)
+		defer wait.Cut(nil)
+		sink.vigil = newVigil(c.patience(u), func() { wait.Cut(context.DeadlineExceeded) })
+		defer sink.vigil.end()
+		ctx = wait
+	}
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
@@ -424,8 +431,11 @@ func (c *call) progress() (wire.Value, bool) {
 // begin notes a call that is up, so that what the server asks can be given to it.
 func (l *line) begin(c *call, sink upstream.Sink) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.flights[c] = sink
-	l.mu.Unlock()
+	if e, ok := sink.(*errand); ok && l.asked > 0 {
+		l.watchOver(e)
+	}
 }
 
 func (l *line) finish(c *call) {
@@ -445,6 +455,7 @@ type errand struct {
 	line     *line
 	token    string // the progress token that the server has
 	progress []byte // the one that the agent gave
+	vigil    *vigil // over the server; nil where it may not ask anything
 }
 
 // Notify passes on what belongs to the call.

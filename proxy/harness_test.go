@@ -305,6 +305,7 @@ type client struct {
 	token   string
 	session string
 	next    int
+	thinks  time.Duration // before it answers what it is asked
 }
 
 func (w *world) client(agent string) *client { return &client{w: w, token: w.tokens[agent]} }

@@ -36,6 +36,7 @@ type line struct {
 
 	mu       sync.Mutex
 	flights  map[*call]upstream.Sink // the calls that are up
+	asked    int                     // questions of the server that are open
 	told     *call                   // the one of them that is told something, which waits for it
 	levelled upstream.Conn           // the connection over which the server was told
 	level    string                  // which logs are wanted

@@ -169,7 +169,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 
 // await waits for the server's answer, or for something that it asks.
 func (c *call) await(p *parked, o *order) (upstream.Answer, error) {
-	limit := time.NewTimer(c.timeLimit(o.line.up()))
+	limit := time.NewTimer(c.patience(o.line.up()))
 	defer limit.Stop()
 	select {
 	case <-p.done:

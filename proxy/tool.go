@@ -251,13 +251,18 @@ func (c *catalogue) missing(k listKind, exposed string) *source {
 	return nil
 }
 
+// patience is how long a server may take that asks nothing.
+func (c *call) patience(u *Upstream) time.Duration {
+	if u.Timeout > 0 {
+		return u.Timeout
+	}
+	return c.server.limits.Call
+}
+
 // timeLimit is how long a call may take. Where a person may be asked in between,
 // that takes the time it takes.
 func (c *call) timeLimit(u *Upstream) time.Duration {
-	limit := u.Timeout
-	if limit <= 0 {
-		limit = c.server.limits.Call
-	}
+	limit := c.patience(u)
 	if u.asksClient() {
 		limit += askTime
 	}

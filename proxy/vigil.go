@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// vigil ends a request whose provider is waited for too long. Its clock runs only
-// while it is waited for, not while the agent takes what has come.
+// vigil ends a request whose server or provider is waited for too long. Its clock runs
+// only while it is waited for, not while the agent takes what has come, or is asked.
 type vigil struct {
 	limit time.Duration
 	start time.Time

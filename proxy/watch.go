@@ -98,7 +98,7 @@ func (c *call) watch(ctx context.Context, w *watched) error {
 	if w.line == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeLimit(w.line.up()))
+	ctx, cancel := context.WithTimeout(ctx, c.patience(w.line.up()))
 	defer cancel()
 	err := w.line.watch(ctx, w.uri)
 	if err != nil && w.digest != "" {
