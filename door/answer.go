@@ -11,7 +11,7 @@ import (
 
 const (
 	maxHeld   = 4 << 10          // bytes of an answer without a length that are held back
-	maxJoined = 16 << 10         // longer pieces are not copied
+	maxJoined = 8 << 10          // longer pieces are not copied
 	slackTime = 15 * time.Second // that a client has more than it must have, so that deadlines are seldom set
 )
 

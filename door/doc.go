@@ -2,7 +2,9 @@
 // on a connection itself, and hands a connection on which another one comes to
 // net/http.
 //
-//	d := door.Listen(listener, door.Options{Handler: front, Path: "/mcp", Idle: time.Minute})
+//	d := door.Listen(ctx, listener, door.Options{
+//		Handler: front, Path: "/mcp", First: time.Minute, Idle: time.Minute, Log: log,
+//	})
 //	err := server.Serve(d) // an http.Server with the same handler
 //
 // net/http has a goroutine wait for the end of the connection while a request is

@@ -78,7 +78,7 @@ func (d *Door) accept() {
 		conn, err := d.Listener.Accept()
 		var raw syscall.RawConn
 		if s, ok := conn.(syscall.Conn); ok && canPeek {
-			raw, err = s.SyscallConn()
+			raw, _ = s.SyscallConn() // what has none cannot be looked at
 		}
 		switch {
 		case err != nil || raw == nil:

@@ -38,7 +38,7 @@ type guest struct {
 // stay answers what comes, until it is not plain.
 func (g *guest) stay() {
 	defer g.door.leave(g)
-	if !g.plain() {
+	if !g.attend() {
 		_ = g.conn.Close()
 		return
 	}
@@ -46,9 +46,9 @@ func (g *guest) stay() {
 	g.door.pass(arrival{conn: &passed{Conn: g.conn, before: g.buf}})
 }
 
-// plain answers plain requests, and reports whether one has come that is not. A handler
+// attend answers plain requests, and reports whether one has come that is not. A handler
 // that panics has answered nothing, and ends its connection.
-func (g *guest) plain() (other bool) {
+func (g *guest) attend() (other bool) {
 	defer func() {
 		if e := recover(); e != nil {
 			if err, is := e.(error); !is || !errors.Is(err, http.ErrAbortHandler) {

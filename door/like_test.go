@@ -107,7 +107,7 @@ func FuzzLikeNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 64<<10 {
-			t.Skip("longer than it need be")
+			return // longer than it need be
 		}
 		want, got := there.answers(t, data), here.answers(t, data)
 		if last := len(got) - 1; last > 0 && len(want) >= last && slices.Equal(want[:last], got[:last]) && strings.HasPrefix(got[last], "400 ") && hasRest(data) {

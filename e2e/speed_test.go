@@ -198,7 +198,7 @@ func (r *runner) worked(t *testing.T) time.Duration {
 // little more of the processor's time than through the least that could stand there.
 func TestSpeed(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("what a process has worked is read from /proc, which Linux has")
+		unavailable(t, "what a process has worked is read from /proc, which Linux has")
 	}
 	to := quick(t)
 	var record strings.Builder

@@ -62,6 +62,16 @@ func update(t *testing.T, dir string, list []*skills.Skill) skills.Mirrored {
 	return done
 }
 
+// updating takes everything out of a mirror, beside the test.
+func updating(t *testing.T, dir string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
+		done <- err
+	}()
+	return done
+}
+
 // same reports what differs between what lies in a mirror and what should.
 func same(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
@@ -326,13 +336,8 @@ func TestMirrorWithOthersInIt(t *testing.T) {
 		if err := meddle(dir); err != nil {
 			t.Fatal(err)
 		}
-		done := make(chan error, 1)
-		go func() {
-			_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
-			done <- err
-		}()
 		select {
-		case err := <-done:
+		case err := <-updating(t, dir):
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

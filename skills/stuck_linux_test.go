@@ -85,11 +85,7 @@ func TestMirrorLease(t *testing.T) {
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), setLease, syscall.F_WRLCK); errno != 0 {
 		t.Fatal(errno)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), nil)
-		done <- err
-	}()
+	done := updating(t, dir)
 	select {
 	case err := <-done:
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
