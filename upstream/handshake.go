@@ -315,16 +315,16 @@ func (h *handshake) parse(data []byte) (wire.Value, error) {
 }
 
 // failed makes the error of a server that cannot be greeted. What the server
-// said, if anything, is quoted.
+// said, if anything, is quoted, and not for agents.
 func (h *handshake) failed(text, quoted string) *Failed {
 	f := &Failed{Upstream: h.server, Text: text}
 	if quoted != "" {
-		f.Text += ": " + quote(quoted)
+		f.Err = &refusal{quote(quoted)}
 	}
 	return f
 }
 
-// refusal is the error that a server answered a handshake with.
+// refusal is what a server said in a handshake that led nowhere.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }

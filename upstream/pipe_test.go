@@ -121,8 +121,12 @@ func TestGreeting(t *testing.T) {
 			conn, err := upstream.Start(t.Context(), program(t, tt.mode),
 				upstream.Options{Client: upstream.Client{Protocol: tt.protocol}})
 			if tt.wantErr != "" {
-				if f := failureOf(t, err); !strings.Contains(f.Error(), tt.wantErr) {
+				f := failureOf(t, err)
+				if !strings.Contains(f.Error(), tt.wantErr) {
 					t.Fatalf("the error is %q, want %q in it", f, tt.wantErr)
+				}
+				if strings.ContainsAny(f.Text, `":`) {
+					t.Errorf("agents are told what the server said: %s", f.Text)
 				}
 				return
 			}

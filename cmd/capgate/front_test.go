@@ -120,10 +120,16 @@ func TestListenTLS(t *testing.T) {
 // serving runs serve until the context ends, and returns where it listens.
 func (p place) serving(ctx context.Context) (at string, ended chan int) {
 	p.t.Helper()
+	return saying(ctx, "listening at ", "-c", filepath.Join(p.dir, "capgate.yml"), "serve")
+}
+
+// saying runs a command until the context ends, and returns the rest of the line in which
+// it says something.
+func saying(ctx context.Context, what string, args ...string) (rest string, ended chan int) {
 	said, errs := io.Pipe()
 	ended = make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"-c", filepath.Join(p.dir, "capgate.yml"), "serve"}, stdio{out: io.Discard, err: errs})
+		ended <- run(ctx, args, stdio{out: io.Discard, err: errs})
 		_ = errs.Close()
 	}()
 	found := make(chan string, 1)
@@ -132,7 +138,7 @@ func (p place) serving(ctx context.Context) (at string, ended chan int) {
 		for buf := make([]byte, 4<<10); ; {
 			n, err := said.Read(buf)
 			seen.Write(buf[:n])
-			if _, rest, ok := strings.Cut(seen.String(), "listening at "); ok && strings.Contains(rest, "\n") && len(found) == 0 {
+			if _, rest, ok := strings.Cut(seen.String(), what); ok && strings.Contains(rest, "\n") && len(found) == 0 {
 				line, _, _ := strings.Cut(rest, "\n")
 				found <- strings.TrimSpace(line)
 				break

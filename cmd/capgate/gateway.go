@@ -228,6 +228,21 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	}
 }
 
+// recheck shows what is approved elsewhere, where there is nothing else to keep in step
+// with, until the context ends.
+func (g *gateway) recheck(ctx context.Context) error {
+	look := time.NewTicker(tokenLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+			g.server.Recheck()
+		}
+	}
+}
+
 // renew puts tokens in force that were issued or revoked, without reading all else for
 // it.
 func (g *gateway) renew() error {

@@ -14,14 +14,7 @@ import (
 // to be there too.
 func TestMovedSandbox(t *testing.T) {
 	p := newPlace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := filepath.Join(p.dir, "toolserver") // the test binary goes by the name it is called by
-	if err := os.Symlink(self, server); err != nil {
-		t.Fatal(err)
-	}
+	server := p.toolServer()
 	for _, dir := range []string{"other", "maps"} {
 		if err := os.Mkdir(filepath.Join(p.dir, dir), 0o700); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,18 +75,25 @@ func (c *talk) ask(method, params string) string {
 	return ""
 }
 
+// toolServer is a program that lists the tools of the file in its argument.
+func (p place) toolServer() string {
+	p.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	server := filepath.Join(p.dir, "toolserver") // the test binary goes by the name it is called by
+	if err := os.Symlink(self, server); err != nil {
+		p.t.Fatal(err)
+	}
+	return server
+}
+
 // TestApprovedAtOnce: an agent is told which command shows the definition that
 // waits, and may call the tool as soon as it is approved, without a restart.
 func TestApprovedAtOnce(t *testing.T) {
 	p := newPlace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := filepath.Join(p.dir, "toolserver") // the test binary goes by the name it is called by
-	if err := os.Symlink(self, server); err != nil {
-		t.Fatal(err)
-	}
+	server := p.toolServer()
 	p.write(map[string]string{
 		"tools.json":      `[{"name":"read","inputSchema":{"type":"object"}}]`,
 		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"files.*\"] }\n---\n",
@@ -108,5 +117,66 @@ func TestApprovedAtOnce(t *testing.T) {
 	}
 	if got := gateway.ask("tools/call", call); !strings.Contains(got, `"called"`) {
 		t.Errorf("what was approved is not called: %s", got)
+	}
+}
+
+// TestApprovedWhileWrapped: the same holds where there is no configuration.
+func TestApprovedWhileWrapped(t *testing.T) {
+	p := newPlace(t)
+	p.must(os.Remove(filepath.Join(p.dir, "capgate.yml")))
+	t.Chdir(p.dir)
+	for _, home := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"} {
+		t.Setenv(home, p.dir)
+	}
+	p.write(map[string]string{"tools.json": `[{"name":"read","description":"Reads\u200b.","inputSchema":{"type":"object"}}]`})
+	ctx, stop := context.WithCancel(t.Context())
+	token, ended := saying(ctx, "until this ends: ", "wrap", "--agent", "scout", "--listen", "unix:gate.sock", "--grant", "tool.invoke{tools=[**]}",
+		"--", p.toolServer(), filepath.Join(p.dir, "tools.json"))
+	dial := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", "gate.sock")
+	}}
+	list := func() string {
+		const meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{`+meta+`}}}`))
+		p.must(err)
+		for _, h := range [][2]string{
+			{"Content-Type", "application/json"},
+			{"Accept", "application/json, text/event-stream"},
+			{"Authorization", "Bearer " + token},
+			{"MCP-Protocol-Version", "2026-07-28"},
+			{"Mcp-Method", "tools/list"},
+		} {
+			r.Header.Set(h[0], h[1])
+		}
+		resp, err := dial.RoundTrip(r)
+		p.must(err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		p.must(err)
+		return string(body)
+	}
+	if got := list(); !strings.Contains(got, `"tools":[]`) {
+		t.Fatalf("what was not approved is shown: %s", got)
+	}
+	var out bytes.Buffer
+	if code := run(ctx, []string{"pins", "diff", "--json"}, stdio{out: &out, err: t.Output()}); code != exitOK {
+		t.Fatalf("pins diff: exit %d", code)
+	}
+	var rows []pinRow
+	if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 1 {
+		t.Fatalf("pins diff: %v, %v", rows, err)
+	}
+	if code := run(ctx, []string{"pins", "approve", rows[0].Upstream, "read", rows[0].Offered.Hash}, stdio{out: io.Discard, err: t.Output()}); code != exitOK {
+		t.Fatalf("pins approve: exit %d", code)
+	}
+	for end := time.Now().Add(20 * tokenLook); !strings.Contains(list(), `"read"`); {
+		if time.Now().After(end) {
+			t.Fatal("what was approved is not shown")
+		}
+	}
+	dial.CloseIdleConnections()
+	stop()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit %d", code)
 	}
 }

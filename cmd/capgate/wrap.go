@@ -117,14 +117,15 @@ func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) 
 		g.server.Adopt(&p)
 		a.ui.note("the token of %s, until this ends: %s", agent, token)
 	}
-	if !found {
-		return errors.Join(serveHTTP(ctx, l, g.server, log), g.close())
+	follow := g.recheck
+	if found {
+		follow = func(ctx context.Context) error { return g.watch(ctx, source{fixed: w.cfg, view: w.view}) }
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
 		defer stop() // as for serve
-		done <- g.watch(ctx, source{fixed: w.cfg, view: w.view})
+		done <- follow(ctx)
 	}()
 	err = serveHTTP(ctx, l, g.server, log)
 	stop()
