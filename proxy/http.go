@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/guardrail"
 )
@@ -158,7 +159,7 @@ func (v *visit) recognise() bool {
 	shown := v.r.Header["Authorization"]
 	if len(shown) == 1 {
 		if scheme, token, ok := strings.Cut(shown[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
-			if c, ok := v.policy.Credentials.Recognise(strings.TrimSpace(token), v.server.now()); ok {
+			if c, ok := v.issued(strings.TrimSpace(token)); ok {
 				return v.admit(c.Agent, c.ID)
 			}
 		}
@@ -167,6 +168,34 @@ func (v *visit) recognise() bool {
 	v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated,
 		"the request shows no token of an agent: send Authorization: Bearer with one that capgate agents token issue has printed")
 	return false
+}
+
+// issued finds the credential that a token is of. One that is not known may have been
+// issued a moment ago.
+func (v *visit) issued(token string) (c agents.Credential, ok bool) {
+	if c, ok = v.policy.Credentials.Recognise(token, v.server.now()); ok || !agents.IsToken(token) {
+		return c, ok
+	}
+	v.policy = v.server.latest()
+	return v.policy.Credentials.Recognise(token, v.server.now())
+}
+
+// renewTime is the least between two times that tokens are looked for which are not known:
+// anybody can show one.
+const renewTime = 5 * time.Millisecond
+
+// latest is the policy with the tokens that have been issued by now. Looking once is enough
+// for all who wait for it.
+func (s *Server) latest() *Policy {
+	asked := time.Now()
+	s.renewal.Lock()
+	defer s.renewal.Unlock()
+	if s.renew != nil && s.renewed.Before(asked) {
+		<-time.After(time.Until(s.renewed.Add(renewTime)))
+		s.renewed = time.Now()
+		s.renew()
+	}
+	return s.policy.Load()
 }
 
 func (v *visit) admit(agent, credential string) bool {

@@ -32,6 +32,10 @@ type Options struct {
 
 	// Scrub takes secrets out of what an agent is about to see. Nil: there are none.
 	Scrub func([]byte) []byte
+
+	// Renew has tokens adopted that were issued a moment ago, and takes little time. It is
+	// called now and then before one is refused. Nil: whoever adopts them is soon enough.
+	Renew func()
 }
 
 // Limits bounds what agents may cost. A zero is the default.
@@ -95,7 +99,10 @@ type Server struct {
 	papers  sync.Pool // of *[]byte, for the params of requests to servers
 	policy  atomic.Pointer[Policy]
 	outside *http.Transport // to providers
-	name    string          // of this process, in the references of calls
+	renew   func()
+	renewal sync.Mutex // held while it runs
+	renewed time.Time
+	name    string // of this process, in the references of calls
 	ids     atomic.Uint64
 
 	mu      sync.Mutex
@@ -132,6 +139,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, seal: seal, pins: newPinboard(o.Pins),
 		tenants: map[string]*tenant{}, noise: map[string]*noise{}, outside: upstream.NewTransport(nil),
+		renew: o.Renew,
 	}
 	if s.name, err = s.secret(); err != nil {
 		return nil, err

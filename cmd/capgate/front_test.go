@@ -153,6 +153,30 @@ func saying(ctx context.Context, what string, args ...string) (rest string, ende
 	return <-found, ended
 }
 
+// modern makes a request of the stateless era, and returns the status and the answer.
+func (p place) modern(by http.RoundTripper, at, token, method string) (status int, answer string) {
+	p.t.Helper()
+	const version = "2026-07-28"
+	const meta = `"io.modelcontextprotocol/protocolVersion":"` + version + `","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, at, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{`+meta+`}}}`))
+	p.must(err)
+	for _, h := range [][2]string{
+		{"Content-Type", "application/json"},
+		{"Accept", "application/json, text/event-stream"},
+		{"Authorization", "Bearer " + token},
+		{"Mcp-Protocol-Version", version},
+		{"Mcp-Method", method},
+	} {
+		r.Header.Set(h[0], h[1])
+	}
+	resp, err := by.RoundTrip(r)
+	p.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	p.must(err)
+	return resp.StatusCode, string(body)
+}
+
 // plug is a listener that tests connect to without a network, so that its time is that
 // of the test.
 type plug struct {

@@ -28,7 +28,8 @@ type gateway struct {
 	events journal
 	server *proxy.Server
 
-	mirrors *mirrors // copies of the skills that are kept in step, nil if none are
+	mirrors *mirrors           // copies of the skills that are kept in step, nil if none are
+	hurry   chan chan struct{} // has tokens looked at now, and closes what it is given
 
 	world  *world        // the one in force
 	policy *proxy.Policy // the one in force: that of the world, or narrower
@@ -70,16 +71,16 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 	if err != nil {
 		return nil, errors.Join(err, events.Close())
 	}
+	g := &gateway{log: log, store: st, events: events, hurry: make(chan chan struct{})}
 	l := w.cfg.Limits
-	server, err := proxy.New(ctx, proxy.Options{
+	g.server, err = proxy.New(ctx, proxy.Options{
 		Events: events, Pins: pinStore{st}, Log: log, Key: key, Version: version,
-		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub,
+		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub, Renew: g.renewNow,
 		Limits: proxy.Limits{Body: l.Body, Calls: l.CallsPerMinute, Sessions: l.Sessions, Call: l.Call},
 	})
 	if err != nil {
 		return nil, errors.Join(err, events.Close())
 	}
-	g := &gateway{log: log, store: st, events: events, server: server}
 	if err := g.adopt(w); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
@@ -220,6 +221,9 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				again = true
 			case <-retry:
 				again = true
+			case seen := <-g.hurry:
+				again = g.renew() != nil
+				close(seen)
 			case now := <-look.C:
 				g.server.Recheck()
 				again = g.renew() != nil || files.changed(cfg, now)
@@ -237,9 +241,28 @@ func (g *gateway) recheck(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case seen := <-g.hurry:
+			close(seen) // there are no tokens but one
 		case <-look.C:
 			g.server.Recheck()
 		}
+	}
+}
+
+// renewNow has whoever watches do so now, and waits for it as long as it would be until
+// that is done anyway.
+func (g *gateway) renewNow() {
+	patience := time.NewTimer(tokenLook)
+	defer patience.Stop()
+	seen := make(chan struct{})
+	select {
+	case g.hurry <- seen:
+	case <-patience.C:
+		return
+	}
+	select {
+	case <-seen:
+	case <-patience.C:
 	}
 }
 

@@ -136,24 +136,8 @@ func TestApprovedWhileWrapped(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", "gate.sock")
 	}}
 	list := func() string {
-		const meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{`+meta+`}}}`))
-		p.must(err)
-		for _, h := range [][2]string{
-			{"Content-Type", "application/json"},
-			{"Accept", "application/json, text/event-stream"},
-			{"Authorization", "Bearer " + token},
-			{"MCP-Protocol-Version", "2026-07-28"},
-			{"Mcp-Method", "tools/list"},
-		} {
-			r.Header.Set(h[0], h[1])
-		}
-		resp, err := dial.RoundTrip(r)
-		p.must(err)
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		p.must(err)
-		return string(body)
+		_, got := p.modern(dial, "http://localhost/mcp", token, "tools/list")
+		return got
 	}
 	if got := list(); !strings.Contains(got, `"tools":[]`) {
 		t.Fatalf("what was not approved is shown: %s", got)

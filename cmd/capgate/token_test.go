@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,5 +88,38 @@ func TestTokenRecognised(t *testing.T) {
 	p.run("agents", "token", "revoke", "--agent", "scout")
 	if p.recognised(fourth) {
 		t.Error("what was revoked is still recognised")
+	}
+}
+
+// TestTokenAtOnce: a token is good as soon as the command that issues it has printed it.
+func TestTokenAtOnce(t *testing.T) {
+	p := newPlace(t)
+	ctx, stop := context.WithCancel(t.Context())
+	at, ended := p.serving(ctx)
+	by := new(http.Transport)
+	for range 5 {
+		token := p.run("agents", "token", "issue", "scout")
+		if status, got := p.modern(by, at, token, "server/discover"); status != http.StatusOK {
+			t.Errorf("%d %s", status, got)
+		}
+	}
+	strange := newPlace(t).run("agents", "token", "issue", "scout")
+	var all sync.WaitGroup
+	start := time.Now()
+	for range 100 {
+		all.Go(func() {
+			if status, _ := p.modern(by, at, strange, "server/discover"); status != http.StatusUnauthorized {
+				t.Error(status)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("100 requests at once with a token that nobody issued took %s", took)
+	}
+	by.CloseIdleConnections()
+	stop()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit %d", code)
 	}
 }
