@@ -39,11 +39,17 @@ type mirrors struct {
 	next  chan mirrored          // what they should be of, if that is another
 	last  mirrored
 
-	held   map[config.Mirror][]*skills.Skill
-	behind bool // one of them could not be brought in step
+	held map[config.Mirror]*heldMirror
 
 	mu   sync.Mutex
 	stop context.CancelFunc // has what is being written end, nil before there was any
+}
+
+// heldMirror is one of the copies.
+type heldMirror struct {
+	list   []*skills.Skill // what should be in it
+	gone   bool            // the configuration does not name it any more
+	behind bool            // it is not known to be in step
 }
 
 // mirrored is a policy, and the mirrors that its configuration names.
@@ -60,7 +66,8 @@ func (m *mirrors) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case m.last = <-m.next:
+		case as := <-m.next:
+			m.adopt(as)
 			m.write(ctx)
 		case <-look.C:
 			m.keepUp(ctx)
@@ -104,33 +111,44 @@ func (m *mirrors) write(ctx context.Context) {
 	}
 }
 
-// update brings every mirror in step. One that the configuration does not name any more
-// is emptied.
-func (m *mirrors) update(ctx context.Context) {
+// adopt takes what the mirrors should be of. One that the configuration does not name any
+// more is emptied.
+func (m *mirrors) adopt(as mirrored) {
 	before := m.held
-	m.held, m.behind = map[config.Mirror][]*skills.Skill{}, false
+	m.last, m.held = as, map[config.Mirror]*heldMirror{}
+	for one := range before {
+		m.held[one] = &heldMirror{gone: true, behind: true}
+	}
 	for _, one := range m.last.names {
 		one.Pos = capability.Pos{}
-		m.held[one] = shown(m.last.policy, capability.AgentID(one.Agent))
-	}
-	m.takeOut(ctx)
-	for one := range before {
-		if _, named := m.held[one]; !named && !m.updateOne(ctx, one, nil) {
-			m.held[one] = nil
-		}
-	}
-	for one, list := range m.held {
-		m.updateOne(ctx, one, list)
+		m.held[one] = &heldMirror{list: m.shown(one), behind: true}
 	}
 }
 
-// takeOut takes out of every mirror what is not shown any more, before anything is put
-// into one, which takes long where there are many skills. What goes wrong is said then.
-func (m *mirrors) takeOut(ctx context.Context) {
+func (m *mirrors) shown(one config.Mirror) []*skills.Skill {
+	return shown(m.last.policy, capability.AgentID(one.Agent))
+}
+
+// update brings every mirror in step that has fallen behind. What is not shown any more
+// is taken out of all of them before anything is put into one, which takes long where
+// there are many skills; what goes wrong with that is said afterwards.
+func (m *mirrors) update(ctx context.Context) {
 	ended, end := context.WithCancel(ctx)
 	end()
-	for one, list := range m.held {
-		_, _ = m.of(one).Update(ended, list)
+	for one, h := range m.held {
+		if h.behind {
+			_, _ = m.of(one).Update(ended, h.list)
+		}
+	}
+	for _, gone := range [...]bool{true, false} { // a folder may be another agent's by now
+		for one, h := range m.held {
+			if h.behind && h.gone == gone {
+				h.behind = !m.updateOne(ctx, one, h.list)
+			}
+			if h.gone && !h.behind {
+				delete(m.held, one)
+			}
+		}
 	}
 }
 
@@ -138,21 +156,27 @@ func (m *mirrors) of(one config.Mirror) skills.Mirror {
 	return skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent), Clean: m.clean}
 }
 
-// keepUp mirrors again when a copy could not be brought in step, as while another
-// process held it, and when time has changed what an agent is shown.
+// keepUp mirrors again where a copy could not be brought in step, as while another
+// process held it, and where time has changed what an agent is shown.
 func (m *mirrors) keepUp(ctx context.Context) {
-	again := m.behind
-	for one, list := range m.held {
-		again = again || !slices.Equal(list, shown(m.last.policy, capability.AgentID(one.Agent)))
+	again := false
+	for one, h := range m.held {
+		if !h.gone {
+			now := m.shown(one)
+			h.behind = h.behind || !slices.Equal(h.list, now)
+			h.list = now
+		}
+		again = again || h.behind
 	}
 	if again {
 		m.write(ctx)
 	}
 }
 
+// updateOne reports whether a mirror is in step.
 func (m *mirrors) updateOne(ctx context.Context, one config.Mirror, list []*skills.Skill) bool {
 	done, err := m.of(one).Update(ctx, list)
-	if m.behind = m.behind || err != nil; err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		m.log.Error("a mirror of skills is not in step", "agent", one.Agent, "folder", one.Dir, "error", err)
 	}
 	if len(done.InTheWay) > 0 {

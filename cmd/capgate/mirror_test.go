@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"capgate/agents"
@@ -71,33 +73,33 @@ func TestMirrorsAreInterrupted(t *testing.T) {
 	all, none := mirrored{mirrorPolicy(t, lib, "scout"), names}, mirrored{mirrorPolicy(t, lib), names}
 
 	m.renew(all)
-	m.last = <-m.next
+	m.adopt(<-m.next)
 	m.renew(none) // before it is written
 	if m.write(t.Context()); held() != 0 {
 		t.Errorf("%d skills are written that nobody is shown any more", held())
 	}
-	m.last = <-m.next
+	m.adopt(<-m.next)
 	m.renew(all)
-	m.last = <-m.next
+	m.adopt(<-m.next)
 	if m.write(t.Context()); held() != 3 {
 		t.Fatalf("%d skills are in the mirror", held())
 	}
-	m.last = none
+	m.adopt(none)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if m.update(ended); held() != 0 {
 		t.Errorf("%d skills are left in the mirror", held())
 	}
-	m.last = all
-	if m.update(ended); held() != 0 || !m.behind {
-		t.Errorf("%d skills are put in by what has ended, which is behind: %v", held(), m.behind)
+	m.adopt(all)
+	if m.update(ended); held() != 0 {
+		t.Errorf("%d skills are put in by what has ended", held())
 	}
 	if m.keepUp(t.Context()); held() != 3 {
 		t.Errorf("%d skills are put in later", held())
 	}
-	m.held[names[0]] = nil
-	if m.takeOut(t.Context()); held() != 0 {
-		t.Errorf("%d skills are not taken out", held())
+	m.adopt(mirrored{policy: all.policy})
+	if m.update(ended); held() != 0 {
+		t.Errorf("%d skills are not taken out of what is no mirror any more", held())
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -133,10 +135,44 @@ func TestMirrorsTakeOutFirst(t *testing.T) {
 	policies := []*proxy.Policy{mirrorPolicy(t, lib, ids[0]), mirrorPolicy(t, lib, ids[1])}
 	for i := range often {
 		loser = names[(i+1)%2].Dir
-		m.last = mirrored{policies[i%2], names}
+		m.adopt(mirrored{policies[i%2], names})
 		if m.update(t.Context()); mirroredSkills(t, names[i%2].Dir) != 2 || told != i+1 {
 			t.Fatalf("the mirror holds %d skills, and %d were told of", mirroredSkills(t, names[i%2].Dir), told)
 		}
+	}
+}
+
+// TestMirrorsAreTriedAlone: a mirror that cannot be brought in step is tried again, and no
+// other is for it: an agent may keep its own from being so for as long as it likes.
+func TestMirrorsAreTriedAlone(t *testing.T) {
+	dir, lib := mirrorLibrary(t)
+	ids := []string{"scout", "boss"}
+	var names []config.Mirror
+	for _, id := range ids {
+		names = append(names, config.Mirror{Agent: id, Dir: filepath.Join(dir, id)})
+	}
+	stuck, log := filepath.Join(names[0].Dir, ".capgate-mirror"), new(bytes.Buffer)
+	if err := os.MkdirAll(stuck, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m := &mirrors{log: slog.New(slog.NewTextHandler(log, nil)), next: make(chan mirrored, 1)}
+	m.adopt(mirrored{mirrorPolicy(t, lib, ids...), names})
+	m.update(t.Context())
+	if n := mirroredSkills(t, names[1].Dir); n != 3 || !strings.Contains(log.String(), "not in step") {
+		t.Fatalf("the other mirror holds %d skills: %s", n, log)
+	}
+	if err := os.RemoveAll(names[1].Dir); err != nil { // as nobody looks, nobody will know
+		t.Fatal(err)
+	}
+	log.Reset()
+	if m.keepUp(t.Context()); !strings.Contains(log.String(), "not in step") || mirroredSkills(t, names[1].Dir) != 0 {
+		t.Errorf("it was not tried again, or the other one was: %s", log)
+	}
+	if err := os.Remove(stuck); err != nil {
+		t.Fatal(err)
+	}
+	if m.keepUp(t.Context()); mirroredSkills(t, names[0].Dir) != 3 {
+		t.Errorf("it is still not in step: %s", log)
 	}
 }
 
