@@ -50,9 +50,14 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	if why == "" {
 		return nil
 	}
+	return l.unasked(method, why)
+}
+
+// unasked refuses a question of the server, which is an event.
+func (l *line) unasked(method, why string) error {
 	e := l.event("refusal", method)
 	e.Code, e.Text = string(capability.CapabilityAbsent), why
-	s.record(e)
+	l.tenant.server.record(e)
 	return &upstream.Refusal{Code: codeMethod, Message: "capgate: " + why}
 }
 
@@ -144,8 +149,11 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	if c.session == nil {
 		return nil, &upstream.Refusal{Code: codeMethod, Message: "the client cannot be asked during this request"}
 	}
-	e.line.asking(1)
-	defer e.line.asking(-1)
+	if c.session.tenant.only == nil { // so that the server may mean another one of the agent
+		return nil, e.line.unasked(method, "the session began before the server might ask anything: begin another")
+	}
+	e.line.asking(e, 1)
+	defer e.line.asking(e, -1)
 	return answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(params)))
 }
 
@@ -253,29 +261,37 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	if !ok {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be shown"}
 	}
-	l.asking(1)
-	defer l.asking(-1)
+	l.asking(nil, 1) // agents do not share it
+	defer l.asking(nil, -1)
 	return answerOf(l.tenant.only.ask(ctx, nil, method, clean))
 }
 
-// asking counts the questions that are open. Meanwhile no call's time runs, as the
-// server may keep any of them waiting for the answer; then each has all of it anew.
-func (l *line) asking(more int) {
+// asking counts the questions that are open. Meanwhile no call's time runs, as a program
+// may keep any of them waiting for the answer; then each has all of it anew. Of a server
+// that agents share only the call is meant that the question belongs to.
+func (l *line) asking(of *errand, more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.tenant.agent == "" {
+		of.asked += more
+		l.watchOver(of)
+		return
+	}
 	l.asked += more
 	for _, sink := range l.flights {
-		if e, ok := sink.(*errand); ok {
-			l.watchOver(e)
-		}
+		l.watchOver(sink)
 	}
 }
 
-// watchOver has the time of a call run or not.
-func (l *line) watchOver(e *errand) {
+// watchOver has the time of a call run or not. The lock is held.
+func (l *line) watchOver(sink upstream.Sink) {
+	e, _ := sink.(*errand)
+	if p, ok := sink.(*parked); ok {
+		e = p.waiting()
+	}
 	switch {
-	case e.vigil == nil:
-	case l.asked > 0:
+	case e == nil || e.vigil == nil:
+	case l.asked+e.asked > 0:
 		e.vigil.rest()
 	default:
 		e.vigil.begin(time.Now())

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,5 +203,143 @@ func TestTimeOfAllWhileAsked(t *testing.T) {
 		if a := <-answers; !strings.Contains(a.Raw, `"heard":true`) {
 			t.Error(a.Raw)
 		}
+	}
+}
+
+// TestTimeOfParkedWhileAsked: nor does that of the calls of a client without sessions, where
+// a question waits for it to come back.
+func TestTimeOfParkedWhileAsked(t *testing.T) {
+	const able = `{"elicitation":{}}`
+	var calls atomic.Int32
+	var questions sync.WaitGroup
+	questions.Add(2)
+	s := &scripted{reply: func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		if calls.Add(1) <= 2 {
+			if _, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
+				return upstream.Answer{}, err
+			}
+			sink.Notify("notifications/progress", []byte(`{"progressToken":"`+r.Token+`","progress":1}`))
+			questions.Done()
+		}
+		heard := make(chan struct{})
+		go func() { questions.Wait(); close(heard) }()
+		select {
+		case <-heard:
+			return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
+		case <-ctx.Done():
+			return upstream.Answer{}, ctx.Err()
+		}
+	}}
+	c, args := asking(t, s)
+	one := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
+	two := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
+	answers := make(chan said, 3)
+	call := func(id int, more string) {
+		own := *c
+		own.next = id
+		go func() { answers <- own.modern("tools/call", `{`+args+more+`}`, able+`,"progressToken":"second"`) }()
+	}
+	back := func(in input) string {
+		return `,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"` + in.RequestState + `"`
+	}
+	call(10, "")
+	call(20, back(one))
+	<-time.After(2 * askLimit)
+	call(30, back(two))
+	progress := 0
+	for range 3 {
+		a := <-answers
+		if !strings.Contains(a.Raw, `"heard":true`) {
+			t.Error(a.Raw)
+		}
+		progress += len(a.Before)
+		if len(a.Before) > 0 && !strings.Contains(a.Before[0], `"progressToken":"second"`) {
+			t.Error(a.Before)
+		}
+	}
+	if progress != 2 {
+		t.Errorf("progress was told of %d times", progress)
+	}
+}
+
+// TestTimeOfOthersWhileAsked: of a server that agents share the time of the one call that is
+// asked about stands still.
+func TestTimeOfOthersWhileAsked(t *testing.T) {
+	s := questioner(false, "elicitation/create", `{"message":"?"}`)
+	asks := s.reply
+	up := files(t, s)
+	up.MayAsk, up.Shared = []string{"elicitation"}, true
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Call: askLimit}}, map[string]string{"scout": reader, "boss": reader}, up)
+	const able = `{"elicitation":{}}`
+	args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+	c := w.client("scout")
+	c.initialize(able)
+	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
+	var asked struct{ ID any }
+	if err := json.Unmarshal([]byte(in.next()), &asked); err != nil || asked.ID == nil {
+		t.Fatal(asked, err)
+	}
+	s.reply = hang
+	start := time.Now()
+	if a, took := w.client("boss").answered(t, false, able, args, ""), time.Since(start); denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
+		t.Errorf("another agent's call: %s: %s", took, a.Raw)
+	}
+	s.reply = asks
+	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(asked.ID) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+		t.Fatal(resp.StatusCode)
+	}
+	if got := in.next(); !strings.Contains(got, `"heard"`) {
+		t.Error(got)
+	}
+}
+
+// TestReachedWithinTheLimit: to reach a server that may ask takes no longer than a call of it.
+func TestReachedWithinTheLimit(t *testing.T) {
+	s := &scripted{}
+	c, args := asking(t, s)
+	if a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`); !strings.Contains(a.Raw, "done") {
+		t.Fatal(a.Raw)
+	}
+	s.unreachable.Store(true)
+	s.mu.Lock()
+	conns := s.conns
+	s.mu.Unlock()
+	for _, conn := range conns {
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 50 { // one that ended soon is not tried again at once
+		start := time.Now()
+		a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`)
+		took := time.Since(start)
+		if denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
+			t.Fatalf("%s: %s", took, a.Raw)
+		}
+		if took >= askLimit {
+			return
+		}
+		<-time.After(askLimit / 10)
+	}
+	t.Error("it was not tried again")
+}
+
+// TestAskedOfSessionsFromBefore: sessions that began before the server might ask share its
+// connection, so that it does not say which of them it asks.
+func TestAskedOfSessionsFromBefore(t *testing.T) {
+	s := questioner(false, "elicitation/create", `{"message":"?"}`)
+	up, next := files(t, s), files(t, s)
+	next.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	args := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+	old := w.client("scout")
+	old.initialize(`{"elicitation":{}}`)
+	w.ups = []*proxy.Upstream{next}
+	w.adopt()
+	if a := old.request("tools/call", args); len(a.Before) != 0 || !strings.Contains(a.Raw, "began before") || len(w.events.of("refusal")) != 1 {
+		t.Errorf("%v %s", a.Before, a.Raw)
+	}
+	if a := w.client("scout").answered(t, false, `{"elicitation":{}}`, args[1:len(args)-1], `{"action":"accept"}`); !strings.Contains(a.Raw, `"heard":{"action":"accept"}`) {
+		t.Errorf("a new session: %s", a.Raw)
 	}
 }

@@ -328,7 +328,9 @@ func (c *call) exchange(o *order) (upstream.Answer, error) {
 		return c.rounds(ctx, o)
 	}
 	if c.modern && o.line.up().asksClient() {
-		conn, err := o.line.link.Conn(ctx)
+		reach := leash.New(ctx).Within(c.patience(o.line.up()))
+		conn, err := o.line.link.Conn(reach)
+		reach.Cut(nil)
 		if err != nil {
 			return upstream.Answer{}, err
 		}
@@ -428,27 +430,6 @@ func (c *call) progress() (wire.Value, bool) {
 	return v, ok && (v.Kind() == wire.String || v.Kind() == wire.Number) && len(v.Raw()) <= maxID
 }
 
-// begin notes a call that is up, so that what the server asks can be given to it.
-func (l *line) begin(c *call, sink upstream.Sink) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flights[c] = sink
-	if e, ok := sink.(*errand); ok && l.asked > 0 {
-		l.watchOver(e)
-	}
-}
-
-func (l *line) finish(c *call) {
-	l.mu.Lock()
-	delete(l.flights, c)
-	told := l.told == c
-	l.mu.Unlock()
-	if told {
-		l.saying.Lock() // until it has been
-		defer l.saying.Unlock()
-	}
-}
-
 // errand takes what a server sends while a call is up.
 type errand struct {
 	call     *call
@@ -456,6 +437,7 @@ type errand struct {
 	token    string // the progress token that the server has
 	progress []byte // the one that the agent gave
 	vigil    *vigil // over the server; nil where it may not ask anything
+	asked    int    // questions of the call that are open, of a server that agents share
 }
 
 // Notify passes on what belongs to the call.

@@ -86,18 +86,26 @@ type scripted struct {
 	mu     sync.Mutex
 	got    []upstream.Request
 	peers  []proxy.Peer
+	conns  []upstream.Conn
 	opened atomic.Int64
 	closed atomic.Int64
+
+	unreachable atomic.Bool // it takes a connection and says nothing
 }
 
 const serverAbilities = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true},"logging":{},"completions":{}}`
 
-func (s *scripted) open(_ context.Context, p proxy.Peer) (upstream.Conn, error) {
+func (s *scripted) open(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+	if s.unreachable.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	s.opened.Add(1)
+	conn := &scriptedConn{server: s, peer: p, done: make(chan struct{})}
 	s.mu.Lock()
-	s.peers = append(s.peers, p)
+	s.peers, s.conns = append(s.peers, p), append(s.conns, conn)
 	s.mu.Unlock()
-	return &scriptedConn{server: s, peer: p, done: make(chan struct{})}, nil
+	return conn, nil
 }
 
 // calls returns the requests that reached the server, lists left out.

@@ -429,3 +429,24 @@ func (l *line) event(kind, method string) *guardrail.Event {
 	}
 	return e
 }
+
+// begin notes a call that is up, so that what the server asks can be given to it.
+func (l *line) begin(c *call, sink upstream.Sink) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flights[c] = sink
+	if l.asked > 0 {
+		l.watchOver(sink)
+	}
+}
+
+func (l *line) finish(c *call) {
+	l.mu.Lock()
+	delete(l.flights, c)
+	told := l.told == c
+	l.mu.Unlock()
+	if told {
+		l.saying.Lock() // until it has been
+		defer l.saying.Unlock()
+	}
+}

@@ -28,6 +28,7 @@ type parking struct {
 // parked is one such call.
 type parked struct {
 	cancel context.CancelFunc
+	token  string // that the server reports progress by
 	asks   chan question
 	done   chan struct{} // closed when the server has answered
 	answer upstream.Answer
@@ -51,10 +52,7 @@ type question struct {
 
 // Notify passes on to the request that waits at the moment.
 func (p *parked) Notify(method string, params []byte) {
-	p.mu.Lock()
-	now := p.now
-	p.mu.Unlock()
-	if now != nil {
+	if now := p.waiting(); now != nil {
 		now.Notify(method, params)
 	}
 }
@@ -67,12 +65,17 @@ func (p *parked) Take(bytes int) bool {
 	return p.now != nil && (p.now.call.room == nil || p.now.call.room.Take(bytes))
 }
 
+// waiting is what waits for the call at the moment, nil while nobody does.
+func (p *parked) waiting() *errand {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
 // Ask hands a question to the request that waits, and waits itself until some
 // request has brought the answer.
 func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
-	p.mu.Lock()
-	now := p.now
-	p.mu.Unlock()
+	now := p.waiting()
 	if now == nil {
 		return nil, &upstream.Refusal{Code: codeInternal, Message: "nobody waits for the call"}
 	}
@@ -87,6 +90,8 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	if method == askRoots {
 		return c.rootsFor(now.line), nil
 	}
+	now.line.asking(now, 1)
+	defer now.line.asking(now, -1)
 	q := question{method: method, params: append([]byte(nil), c.scrubbed(params)...), answer: make(chan outcome, 1)}
 	select {
 	case p.asks <- q:
@@ -104,7 +109,9 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 // park carries a call that may be asked something in between: a new one, or one
 // that the agent comes back to.
 func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
-	sink := &errand{call: c, line: o.line}
+	late := make(chan struct{})
+	sink := &errand{call: c, line: o.line, vigil: newVigil(c.patience(o.line.up()), func() { close(late) })}
+	defer sink.vigil.end()
 	p, err := c.unpark(sink)
 	switch {
 	case err != nil:
@@ -116,7 +123,7 @@ func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 	case p.unanswered():
 		return c.hold(p)
 	}
-	return c.await(p, o)
+	return c.await(p, late)
 }
 
 // outlive gives the call memory of its own for what the server's goroutines read
@@ -144,6 +151,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, append([]byte(nil), v.Raw()...)
 	}
+	p.token = token
 	r, err := c.request(o, info, token) // now: the document goes when this request does
 	if err != nil {
 		cancel()
@@ -168,9 +176,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 }
 
 // await waits for the server's answer, or for something that it asks.
-func (c *call) await(p *parked, o *order) (upstream.Answer, error) {
-	limit := time.NewTimer(c.patience(o.line.up()))
-	defer limit.Stop()
+func (c *call) await(p *parked, late <-chan struct{}) (upstream.Answer, error) {
 	select {
 	case <-p.done:
 		return c.known(p.answer, p.err)
@@ -181,7 +187,7 @@ func (c *call) await(p *parked, o *order) (upstream.Answer, error) {
 		p.cancel()
 		<-p.done
 		return upstream.Answer{}, c.ctx.Err()
-	case <-limit.C:
+	case <-late:
 		p.cancel()
 		<-p.done
 		return upstream.Answer{}, context.DeadlineExceeded
@@ -296,7 +302,9 @@ func (c *call) unpark(sink *errand) (*parked, error) {
 	given, _ := c.params.Get("inputResponses")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sink.token, sink.progress = "", nil
+	if v, ok := c.progress(); ok {
+		sink.token, sink.progress = p.token, v.Raw()
+	}
 	p.now = sink
 	for key, value := range given.Members() {
 		name, _ := key.Str()

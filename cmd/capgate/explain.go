@@ -49,8 +49,8 @@ func (a *app) explain() *cobra.Command {
 		Short: "Say whether an agent may do something, why, and what would change it",
 		Long: "explain asks the gate what it asks at a call. With --tool it decides a whole call:\n" +
 			"what the arguments mean is what the mapping of the upstream says. No server is\n" +
-			"started, so that it cannot know which tools a server has, or whether their\n" +
-			"definitions wait for approval.",
+			"started, so that it cannot know which tools a server has; whether their definitions\n" +
+			"wait for approval is what was seen of them last.",
 		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'\n" +
 			"  capgate explain --agent scout --tool files.read --args '{\"path\": \"notes/todo.md\"}'",
 		Args: cobra.NoArgs,

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -155,6 +156,33 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 		x.Why, x.Held, x.Nearest, x.NearAt = "approve: lists "+v.Approve, nil, "", ""
 	default:
 		c.denied(x, needs, refused)
+		return
+	}
+	c.quarantine(x)
+}
+
+// quarantine says of a call that its tool is hidden until somebody approves its definition,
+// as it was seen last. Where no gateway has run yet, none was.
+func (c *explainedCall) quarantine(x *explanation) {
+	k := c.world.kept()
+	if _, err := os.Stat(k.state); err != nil {
+		return
+	}
+	own := c.tool.Name
+	if up := c.world.upstreamOf(own); up.Prefix != "" {
+		own = strings.TrimPrefix(own, up.Prefix+".")
+	}
+	rows, err := k.pinned([]string{c.upstream, own})
+	if none, ok := errors.AsType[*exit](err); ok && none.code == exitRed {
+		return
+	}
+	if err != nil {
+		x.Note = "whether the definition of the tool waits for approval is not known: " + err.Error()
+		return
+	}
+	if why := rows[0].Hidden; why != "" {
+		x.Decision, x.Code, x.Grant, x.Source = capability.Deny.String(), string(capability.ToolQuarantined), "", ""
+		x.Why, x.Blocked = why, "no grant changes that: see capgate pins diff "+c.upstream+" "+own
 	}
 }
 
