@@ -212,3 +212,23 @@ func TestContainersCost(t *testing.T) {
 		t.Errorf("%d pieces of memory for one, %d for 32", one, many)
 	}
 }
+
+// TestLongNameCost: a name that is longer than any is not written in ASCII, which takes time
+// that grows with the square of its length: 60 KB kept a processor busy for four seconds.
+func TestLongNameCost(t *testing.T) {
+	const most = time.Second
+	var name strings.Builder
+	for i := range 20_000 {
+		name.WriteRune('一' + rune(i))
+	}
+	for _, body := range []string{
+		`{"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":[%q]}]}`,
+		`{"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","blocked_domains":[%q]}]}`,
+	} {
+		start := time.Now()
+		out, _, refused := rewrite(t, messages, fmt.Sprintf(body, name.String()), holding(t, "net.get{hosts=[example.com]}"))
+		if took := time.Since(start); took > most || strings.Contains(out, name.String()) {
+			t.Errorf("it took %s, %v: %.200s", took, refused, out)
+		}
+	}
+}

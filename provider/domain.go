@@ -133,11 +133,18 @@ type entry struct{ name, path string }
 
 func (e entry) String() string { return e.name + e.path }
 
+// maxDomain is over what any name of a host takes, in any script. To write one in ASCII
+// takes time that grows with the square of its length.
+const maxDomain = 4 * 253
+
 // readEntry reads a domain: lower case, in ASCII, without a dot at its end. What
 // is no plain name, with a path where the list takes one, is not read.
 func readEntry(text string, paths bool) (entry, bool) {
 	name, path, hasPath := strings.Cut(text, "/")
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if len(name) > maxDomain {
+		return entry{name: name}, false
+	}
 	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
 		name = ascii
 	}

@@ -207,6 +207,10 @@ func (r *request) fetched(v wire.Value) {
 	}
 	r.spelled(v)
 	if document, ok := v.Get("content"); ok {
+		if kind, _ := typeOf(document); kind != "document" && document.Kind() == wire.Object {
+			r.refuse("what was fetched should be a document")
+			return
+		}
 		r.block(document)
 	}
 }

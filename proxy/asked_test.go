@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -331,15 +332,16 @@ func TestAskedOfSessionsFromBefore(t *testing.T) {
 	up, next := files(t, s), files(t, s)
 	next.MayAsk = []string{"elicitation"}
 	w := start(t, map[string]string{"scout": reader}, up)
-	args := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+	args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
 	old := w.client("scout")
 	old.initialize(`{"elicitation":{}}`)
 	w.ups = []*proxy.Upstream{next}
 	w.adopt()
-	if a := old.request("tools/call", args); len(a.Before) != 0 || !strings.Contains(a.Raw, "began before") || len(w.events.of("refusal")) != 1 {
-		t.Errorf("%v %s", a.Before, a.Raw)
+	in := old.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
+	if first, err := bufio.NewReader(in.resp.Body).ReadString('}'); err != nil || !strings.Contains(first, "began before") || len(w.events.of("refusal")) != 1 {
+		t.Errorf("%s, %v", first, err)
 	}
-	if a := w.client("scout").answered(t, false, `{"elicitation":{}}`, args[1:len(args)-1], `{"action":"accept"}`); !strings.Contains(a.Raw, `"heard":{"action":"accept"}`) {
+	if a := w.client("scout").answered(t, false, `{"elicitation":{}}`, args, `{"action":"accept"}`); !strings.Contains(a.Raw, `"heard":{"action":"accept"}`) {
 		t.Errorf("a new session: %s", a.Raw)
 	}
 }

@@ -39,6 +39,8 @@ type served struct {
 	flaw        string       // why it is shown to nobody, "" if it may be
 	text        []byte       // its SKILL.md, as it was when the list was fetched
 	manifest    []byte       // the same of its manifest, nil if it has none
+
+	read atomic.Pointer[understanding] // of the text, nil before somebody has
 }
 
 // servedFile is one file of it.
@@ -130,6 +132,9 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 					spent.bytes.Add(int64(len(old.text) + len(old.manifest)))
 				}
 				s.text, s.manifest = old.text, old.manifest
+				if slices.Equal(s.files, old.files) && s.description == old.description {
+					s.read.Store(old.read.Load())
+				}
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skil
 	if from.flaw != "" || over {
 		return s
 	}
-	s.about = p.readSkill(from, from.text)
+	s.about = from.understood(p)
 	files := from.files
 	if s.madeUp() {
 		files = []servedFile{{uri: from.uri(), digest: skills.Digest(from.text), size: int64(len(from.text))}}
@@ -72,6 +72,23 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skil
 		s.files = append(s.files, &bundled{skill: s, name: f.uri, uri: exposedURI(u, f.uri), digest: f.digest, size: f.size})
 	}
 	return s
+}
+
+// understanding is a skill as it was read against a library.
+type understanding struct {
+	library *skills.Library
+	about   *skills.Skill
+}
+
+// understood reads the SKILL.md that was fetched with the list, once for each library: what
+// agents see is put together anew whenever a server says that anything has changed.
+func (s *served) understood(p *Policy) *skills.Skill {
+	if u := s.read.Load(); u != nil && u.library == p.Skills {
+		return u.about
+	}
+	about := p.readSkill(s, s.text)
+	s.read.Store(&understanding{p.Skills, about})
+	return about
 }
 
 // readSkill reads the SKILL.md of a server's skill. One that says of itself something

@@ -9,9 +9,9 @@ import (
 	"capgate/capability"
 )
 
-// injected returns what a client runs by itself when it loads the skill: commands of
-// hooks, and those that its text holds as !`date` or behind ```!, which need not
-// begin a line. All of them need a shell.
+// injected returns what a client does by itself when it loads the skill. It runs commands
+// of hooks, and those that its text holds as !`date` or behind ```!, which need not begin
+// a line: all of them need a shell. And it reads the files that are mentioned as @/etc/hosts.
 func injected(h *head, text []byte) []Need {
 	var needs []Need
 	if h.hooks {
@@ -29,7 +29,33 @@ func injected(h *head, text []byte) []Need {
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
+	if found := mention(string(text)); found != "" {
+		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "fs.read", Bare: true}})
+	}
 	return needs
+}
+
+// mention finds the first file that a text has read for it: a path behind an @ that begins
+// a word. A name without a place, as in @acme/tool, is below the folder that the client
+// works in, if it is a file at all.
+func mention(text string) string {
+	for at, rest := 0, text; ; {
+		i := strings.IndexByte(rest, '@')
+		if i < 0 {
+			return ""
+		}
+		at += i + 1
+		before, _ := utf8.DecodeLastRuneInString(text[:at-1])
+		rest = text[at:]
+		path := strings.TrimLeft(rest, `"'`)
+		if wordBegins := at == 1 || unicode.IsSpace(before) || before == '\ufeff'; wordBegins && path != "" && strings.IndexByte(`/~.$\`, path[0]) >= 0 {
+			end := strings.IndexFunc(rest, unicode.IsSpace)
+			if end < 0 {
+				end = len(rest)
+			}
+			return clip("@" + rest[:end])
+		}
+	}
 }
 
 // injection finds the first command that a text has run for it. The whole file is

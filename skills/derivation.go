@@ -2,6 +2,7 @@ package skills
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,32 +23,32 @@ type rule struct {
 	refuse string
 }
 
-// rules is the table of every tool whose requirement is known. A tool that is not in
-// it is unknown, and nobody satisfies what is unknown.
-func rules() []rule {
-	const leaves = "what it starts runs outside this gateway"
-	return []rule{
-		{names: "WebFetch web_fetch webfetch", verbs: "net.get", scope: (*derivation).domain},
-		{names: "WebSearch google_web_search websearch web_search", verbs: "net.get"},
+// leaves is why nobody has a tool that starts something where capgate does not see it.
+const leaves = "what it starts runs outside this gateway"
 
-		{names: "Read Grep Glob LS LSP NotebookRead", verbs: "fs.read", scope: (*derivation).paths},
-		{names: "read_file read_many_files list_directory grep_search read grep glob list lsp view view_image", verbs: "fs.read", scope: (*derivation).paths},
-		{names: "Write Edit MultiEdit NotebookEdit", verbs: "fs.write fs.read", scope: (*derivation).paths},
-		{names: "write_file replace apply_patch write edit", verbs: "fs.write fs.read", scope: (*derivation).paths},
+// rules is the table of every tool whose requirement is known, by name. A tool that is not
+// in it is unknown, and nobody satisfies what is unknown.
+var rules = byName([]rule{
+	{names: "WebFetch web_fetch webfetch", verbs: "net.get", scope: (*derivation).domain},
+	{names: "WebSearch google_web_search websearch web_search", verbs: "net.get"},
 
-		{names: "Bash PowerShell Monitor run_shell_command bash shell Shell exec_command", verbs: "proc.eval", scope: (*derivation).command},
-		{names: "BashOutput KillBash KillShell", verbs: "proc.eval"},
+	{names: "Read Grep Glob LS LSP NotebookRead", verbs: "fs.read", scope: (*derivation).paths},
+	{names: "read_file read_many_files list_directory grep_search read grep glob list lsp view view_image", verbs: "fs.read", scope: (*derivation).paths},
+	{names: "Write Edit MultiEdit NotebookEdit", verbs: "fs.write fs.read", scope: (*derivation).paths},
+	{names: "write_file replace apply_patch write edit", verbs: "fs.write fs.read", scope: (*derivation).paths},
 
-		{names: "ListMcpResourcesTool ReadMcpResourceTool list_mcp_resources read_mcp_resource", verbs: "resource.read"},
+	{names: "Bash PowerShell Monitor run_shell_command bash shell Shell exec_command", verbs: "proc.eval", scope: (*derivation).command},
+	{names: "BashOutput KillBash KillShell", verbs: "proc.eval"},
 
-		{names: "Task Agent task", verbs: "agent.create", scope: (*derivation).agents},
-		{names: "Workflow SendMessage", verbs: "agent.create", scope: (*derivation).anyAgent},
-		{names: "RemoteTrigger CronCreate CronDelete CronList CronUpdate", refuse: leaves},
+	{names: "ListMcpResourcesTool ReadMcpResourceTool list_mcp_resources read_mcp_resource", verbs: "resource.read"},
 
-		{names: "AskUserQuestion TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ExitPlanMode EnterPlanMode ToolSearch"},
-		{names: "ask_user write_todos todowrite todoread question activate_skill"},
-	}
-}
+	{names: "Task Agent task", verbs: "agent.create", scope: (*derivation).agents},
+	{names: "Workflow SendMessage", verbs: "agent.create", scope: (*derivation).anyAgent},
+	{names: "RemoteTrigger CronCreate CronDelete CronList CronUpdate", refuse: leaves},
+
+	{names: "AskUserQuestion TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ExitPlanMode EnterPlanMode ToolSearch"},
+	{names: "ask_user write_todos todowrite todoread question activate_skill"},
+})
 
 // Tokens that are more than a name.
 const (
@@ -57,20 +58,31 @@ const (
 	mcpPrefix = "mcp__"
 )
 
-// ruleOf finds the rule of a tool.
-func ruleOf(name string) (rule, bool) {
-	for _, r := range rules() {
-		if slices.Contains(strings.Fields(r.names), name) {
-			return r, true
+func byName(list []rule) map[string]rule {
+	all := map[string]rule{}
+	for _, r := range list {
+		for _, name := range strings.Fields(r.names) {
+			all[name] = r
 		}
 	}
-	return rule{}, false
+	return all
+}
+
+// foldedTools are the names of the tools as they are where case does not count.
+var foldedTools = foldedNames(rules)
+
+func foldedNames(rules map[string]rule) map[string]bool {
+	all := map[string]bool{oneCase(skillTool): true}
+	for name := range rules {
+		all[oneCase(name)] = true
+	}
+	return all
 }
 
 // isKnown reports whether a token is one of a tool that some agent has.
 func isKnown(token string) bool {
 	t, _ := parseTool(token)
-	_, ok := ruleOf(t.name)
+	_, ok := rules[t.name]
 	return ok || t.name == skillTool || t.name == mcpTool || strings.HasPrefix(t.name, mcpPrefix)
 }
 
@@ -81,19 +93,8 @@ func isLoose(token string) bool {
 	words := strings.FieldsFunc(t.name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/.:", r)
 	})
-	isOne := func(word string) bool {
-		return len(words) > 1 && isKnown(word) || slices.ContainsFunc(knownTools(), func(known string) bool { return strings.EqualFold(word, known) })
-	}
+	isOne := func(word string) bool { return len(words) > 1 && isKnown(word) || foldedTools[oneCase(word)] }
 	return strings.Contains(t.name, "*") || slices.ContainsFunc(words, isOne)
-}
-
-// knownTools returns the names that a mistyped token may have meant.
-func knownTools() []string {
-	names := []string{skillTool}
-	for _, r := range rules() {
-		names = append(names, strings.Fields(r.names)...)
-	}
-	return names
 }
 
 // derivation turns the tokens of one skill into needs.
@@ -182,7 +183,7 @@ func (d *derivation) token(token string) (specs []capability.Spec, unknown strin
 	case strings.HasPrefix(t.name, mcpPrefix):
 		return d.mounted(strings.TrimPrefix(t.name, mcpPrefix))
 	}
-	r, ok := ruleOf(t.name)
+	r, ok := rules[t.name]
 	verbs := strings.Fields(r.verbs)
 	switch {
 	case !ok:
@@ -200,10 +201,10 @@ func (d *derivation) token(token string) (specs []capability.Spec, unknown strin
 // hint says what a mistyped token may have meant.
 func (d *derivation) hint(token string) string {
 	t, _ := parseTool(token)
-	if _, known := ruleOf(t.name); known {
+	if _, known := rules[t.name]; known {
 		return ""
 	}
-	if near := capability.Closest(t.name, knownTools()); near != "" && near != t.name {
+	if near := capability.Closest(t.name, append(slices.Sorted(maps.Keys(rules)), skillTool)); near != "" && near != t.name {
 		return "did you mean " + near + "?"
 	}
 	return ""
@@ -358,7 +359,7 @@ func (d *derivation) invoke(server, name string) ([]capability.Spec, string) {
 // invoked asks for the tools of a name, which may end in a star. A star anywhere
 // else, and what means more to a grant than to a client, is not understood.
 func invoked(name string) ([]capability.Spec, string) {
-	if strings.ContainsAny(strings.TrimSuffix(name, "*"), `*?[]{}\!`) {
+	if strings.ContainsFunc(strings.TrimSuffix(name, "*"), func(r rune) bool { return r > unicode.MaxASCII || !isWordRune(r) && r != '/' }) {
 		return nil, "the name of the tool is no plain name"
 	}
 	return scoped([]string{"tool.invoke"}, "tools", name), ""

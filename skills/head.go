@@ -15,6 +15,7 @@ import (
 const (
 	maxHead  = 64 << 10 // bytes of the frontmatter
 	maxTools = 256      // tokens of one skill
+	maxToken = 4 << 10  // bytes of one of them
 )
 
 // head is what the frontmatter of a SKILL.md says.
@@ -82,25 +83,42 @@ func (h *head) agrees(raw string, ok bool) bool {
 // misses reports whether a reader that goes line by line, which is what clients do with
 // what is no YAML to them, finds a key where there is none, or a tool in a comment: at
 // the margin, in the midst of a value, or behind a # that not everybody takes for the
-// beginning of a comment.
+// beginning of a comment. Readers of YAML do not agree on all of it either: on a ! that
+// names no type, and on a # in the midst of a text of several lines.
 func (h *head) misses(raw string) bool {
+	asks, tools, text := false, false, false // what the line is in: a key that counts, allowed-tools, such a text
 	for i, line := range strings.SplitAfter(raw, "\n") {
-		text := strings.TrimLeft(line, blanks)
-		if len(line)-len(text) > h.margin {
-			continue
-		}
-		if !slices.Contains(h.lines, i+1) {
-			if mayBeKey(text) {
+		rest := strings.TrimLeft(line, blanks)
+		switch deeper := len(line)-len(rest) > h.margin; {
+		case !deeper && slices.Contains(h.lines, i+1):
+			key, value, _ := strings.Cut(rest, ":")
+			folded := foldKey(key)
+			asks, tools = asksFor(folded), folded == toolsKey
+			text = strings.IndexAny(strings.TrimLeft(value, blanks), "|>") == 0
+			if asks && isTagged(value) || tools && h.hides(value) {
 				return true
 			}
-			continue
-		}
-		key, value, _ := strings.Cut(text, ":")
-		if _, comment, ok := strings.Cut(value, "#"); ok && foldKey(key) == toolsKey && h.lacks(Tokens(comment)) {
+		case asks && isTagged(rest), tools && text && h.hides(rest):
+			return true
+		case !deeper && mayBeKey(rest):
 			return true
 		}
 	}
 	return false
+}
+
+// isTagged reports whether a word of a line begins with a !.
+func isTagged(line string) bool {
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(blanks+"\n-,:?[]{}", r) })
+	return slices.ContainsFunc(words, func(word string) bool { return word[0] == '!' })
+}
+
+// hides reports whether a comment in a line names a tool that the skill does not. One of
+// more words than anybody writes is not looked through.
+func (h *head) hides(line string) bool {
+	_, comment, _ := strings.Cut(line, "#")
+	words := Tokens(comment)
+	return len(words) > maxTools || h.lacks(words)
 }
 
 // mayBeKey reports whether a line at the margin may begin with a key. A comment does not,
@@ -281,6 +299,11 @@ const (
 	agentKey     = "agent"
 )
 
+// asksFor reports whether a skill may use more for what stands behind a key.
+func asksFor(folded string) bool {
+	return slices.Contains(strings.Fields(strings.Join([]string{toolsKey, hookKeys, argumentsKey, contextKey, agentKey}, " ")), folded)
+}
+
 // isVeil reports whether one of the names of arguments is more than a word: a client
 // takes $ and such a name out of the text, whatever stands in it, and what is left may be
 // a command.
@@ -304,7 +327,8 @@ func foldKey(key string) string {
 }
 
 // takeTools reads allowed-tools: in the forms that real files have: one text with
-// spaces or commas between the tokens, or a list of tokens.
+// spaces or commas between the tokens, or a list of tokens. Clients split an entry of
+// a list, too; one in which there is something to split is no tool that is known.
 func (h *head) takeTools(value *yaml.Node) error {
 	var texts []string
 	switch {
@@ -332,6 +356,8 @@ func (h *head) takeTools(value *yaml.Node) error {
 		return errors.New("readers do not agree on where a token of allowed-tools ends")
 	case len(h.tools) > maxTools:
 		return fmt.Errorf("allowed-tools has more than %d entries", maxTools)
+	case slices.ContainsFunc(h.tools, func(token string) bool { return len(token) > maxToken }):
+		return fmt.Errorf("an entry of allowed-tools is over %d bytes", maxToken)
 	}
 	return nil
 }

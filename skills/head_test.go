@@ -66,6 +66,15 @@ func TestFrontmatter(t *testing.T) {
 		{"a token that ends sooner for some", top + "allowed-tools: Workflow(a (b), Bash, (c))\n---\n", "where a token of allowed-tools ends"},
 		{"a token in quotes for some", top + "allowed-tools: ['Workflow(x\"), Bash, Task(\"y)']\n---\n", "where a token of allowed-tools ends"},
 		{"parentheses in a token", top + "allowed-tools: Bash(echo $(id))\n---\n", ""},
+		{"a tag that is none to some", top + "allowed-tools: !\nBash: x\n---\n", "do not agree"},
+		{"the same on a line of its own", top + "allowed-tools:\n  !\nBash: x\n---\n", "do not agree"},
+		{"the same in a list", top + "allowed-tools:\n  - Read\n  - ! Bash\n---\n", "do not agree"},
+		{"hooks behind such a tag", top + "hooks: !\n  x: y\n---\n", "do not agree"},
+		{"a ! elsewhere", top + "allowed-tools: Read\nnote: ! x\nlicense: wow!\n---\n", ""},
+		{"a comment in a text", top + "allowed-tools: |\n    Read\n  # Bash\n---\n", "do not agree"},
+		{"a folded one", top + "allowed-tools: >-\n    Read\n  # Bash\n---\n", "do not agree"},
+		{"a comment in a list", top + "allowed-tools:\n  - Read\n  # - Bash\n---\n", ""},
+		{"a long comment", top + "allowed-tools: Read #" + strings.Repeat(" a", 300) + "\n---\n", "do not agree"},
 		{"a comment of no tools", top + "allowed-tools: Read # to look\nnote: x # y\n---\n", ""},
 		{"a sign in a token", top + "allowed-tools: Read Bash(foo#bar:*)\n---\n", ""},
 		{"an agent that only the slow see", "---\nname: one\ndescription: d ---\nagent: a\n---\n", "do not agree"},
@@ -87,6 +96,7 @@ func TestFrontmatter(t *testing.T) {
 		{"deep", top + "a: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "\n---\n", "nests deeper"},
 		{"long", top + "a: " + strings.Repeat("x", 65<<10) + "\n---\n", "over 65536 bytes"},
 		{"many tokens", top + "allowed-tools: " + strings.Repeat("Read ", 300) + "\n---\n", "more than 256"},
+		{"a long token", top + "allowed-tools: Bash(" + strings.Repeat("a ", 3<<10) + ")\n---\n", "over 4096 bytes"},
 		{"old line breaks", "---\nname: one\ndescription: d\rallowed-tools: Bash\n---\n", "line breaks"},
 		{"line breaks of YAML 1.1", top + "note: a\u2028allowed-tools: Bash\n---\n", "line breaks"},
 		{"no text", top + "---\n\xff\n", "UTF-8"},
@@ -192,6 +202,30 @@ func TestInjection(t *testing.T) {
 	hidden := skills.Parse("one", []byte("---\nname: one\ndescription: 'x !`date` y'\n---\n"), skills.Options{})
 	if got := needs(hidden); len(got) != 1 {
 		t.Errorf("a command in the frontmatter needs %v", got)
+	}
+}
+
+// TestMention: what a client reads by itself needs fs.read.
+func TestMention(t *testing.T) {
+	for body, want := range map[string]string{
+		"See @/etc/passwd now.\n":        "@/etc/passwd",
+		"@~/.ssh/id_ed25519":             "@~/.ssh/id_ed25519",
+		"a\n\t@../x y\n":                 "@../x",
+		"a\u00a0@./x\n":                  "@./x",
+		"@\"/a b\"\n":                    "@\"/a",
+		"@$HOME/x\n":                     "@$HOME/x",
+		"me@/x and a@b.c, @acme/tool@/x": "",
+		"@":                              "",
+		"x @\n/y":                        "",
+	} {
+		s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{})
+		got := ""
+		if len(s.Needs) == 1 && s.Needs[0].Spec.Verb == "fs.read" {
+			got = s.Needs[0].Token
+		}
+		if s.Broken != "" || got != want || (want == "") != (len(s.Needs) == 0) {
+			t.Errorf("%q: needs %v, want %q", body, s.Needs, want)
+		}
 	}
 }
 
