@@ -262,7 +262,7 @@ func Stamp(dirs ...string) string {
 				return filepath.SkipDir
 			}
 			if info, err := e.Info(); err == nil {
-				fmt.Fprintln(&b, name, info.Mode(), info.Size(), info.ModTime().UnixNano())
+				fmt.Fprintln(&b, name, info.Mode(), info.Size(), info.ModTime().UnixNano(), changeOf(info))
 			}
 			return nil
 		})

@@ -148,3 +148,32 @@ func TestMirrorDeepMarker(t *testing.T) {
 		t.Errorf("deep %v, flat %v", deep, flat)
 	}
 }
+
+// TestStampOfTheSameTime: a file that is written with the length and time that it had, as
+// rsync and archives do, is another one all the same.
+func TestStampOfTheSameTime(t *testing.T) {
+	dir := tree(t, map[string]string{"a/SKILL.md": md("a"), "a/x.md": "one"})
+	name := filepath.Join(dir, "a/x.md")
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(name, []byte("two"), 0o600) },
+		func() error {
+			return errors.Join(os.WriteFile(name+"~", []byte("six"), 0o600), os.Rename(name+"~", name))
+		},
+	} {
+		before, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stamp := skills.Stamp(dir)
+		beside, err := os.Stat(filepath.Dir(name))
+		if err == nil {
+			err = errors.Join(change(), os.Chtimes(name, before.ModTime(), before.ModTime()), os.Chtimes(filepath.Dir(name), beside.ModTime(), beside.ModTime()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if skills.Stamp(dir) == stamp {
+			t.Error("the change is not seen")
+		}
+	}
+}
