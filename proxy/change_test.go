@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/proxy"
 )
@@ -154,5 +155,40 @@ func TestCallsFollowTheList(t *testing.T) {
 	}
 	if n := len(s.calls()); n != 1 {
 		t.Errorf("%d calls reached the server, want the first alone", n)
+	}
+}
+
+// TestChangesWithoutEnd: a server that says again and again that its tools have changed is
+// asked for them for a part of the time, and the last change is seen all the same.
+func TestChangesWithoutEnd(t *testing.T) {
+	const slow, long = 20 * time.Millisecond, 800 * time.Millisecond
+	s := &scripted{slow: slow}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize(`{}`)
+	c.request("tools/list", `{}`)
+	asked := func() (n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, r := range s.got {
+			if r.Method == "tools/list" {
+				n++
+			}
+		}
+		return n
+	}
+	before := asked()
+	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(time.Millisecond) {
+		s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	}
+	if n := asked() - before; n < 2 || n > int(long/slow)/2 {
+		t.Errorf("it was asked %d times", n)
+	}
+	s.mu.Lock()
+	s.lists["tools/list"] = `"tools":[` + tool("read_text_file", "path") + `]`
+	s.mu.Unlock()
+	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	if names := toolNames(t, c.request("tools/list", `{}`)); len(names) != 1 {
+		t.Errorf("the last change is not seen: %v", names)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,6 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
-	"capgate/door"
 	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/mapping"
@@ -81,7 +79,8 @@ type scripted struct {
 	info  upstream.Info
 	lists map[string]string // the members of list results, by method
 	reply func(ctx context.Context, r upstream.Request, s upstream.Sink) (upstream.Answer, error)
-	quiet bool // it does not note what reaches it
+	quiet bool          // it does not note what reaches it
+	slow  time.Duration // in which it lists something
 
 	mu     sync.Mutex
 	got    []upstream.Request
@@ -148,6 +147,9 @@ func (c *scriptedConn) Call(ctx context.Context, r upstream.Request, s upstream.
 	c.server.got = append(c.server.got, r)
 	list, isList := c.server.lists[r.Method]
 	c.server.mu.Unlock()
+	if isList {
+		<-time.After(c.server.slow)
+	}
 	switch {
 	case isList:
 		return upstream.Answer{Result: []byte(`{` + list + `}`)}, nil
@@ -223,16 +225,6 @@ func startWith(t *testing.T, o proxy.Options, records map[string]string, ups ...
 		}
 	})
 	return w
-}
-
-// front serves as the command does: by way of a door.
-func front(t *testing.T, h http.Handler) *httptest.Server {
-	s := httptest.NewUnstartedServer(h)
-	s.Listener = door.Listen(context.WithoutCancel(t.Context()), s.Listener, door.Options{
-		Handler: h, Path: "/mcp", First: time.Minute, Idle: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	s.Start()
-	return s
 }
 
 func realDir(t *testing.T) string {

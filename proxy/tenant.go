@@ -216,9 +216,11 @@ func (t *tenant) changed(said listKind) {
 }
 
 // look makes the catalogue anew as long as there are reasons to. However many
-// there are meanwhile, they are one.
+// there are meanwhile, they are one: a server that finds reasons without end has most of
+// the time gone by without a look.
 func (t *tenant) look() {
 	for {
+		begun := time.Now()
 		t.mu.Lock()
 		if !t.again || t.closed {
 			t.looking = false
@@ -234,8 +236,15 @@ func (t *tenant) look() {
 			t.tellReaders(cat)
 		}
 		cancel()
+		select {
+		case <-time.After(lookRest * time.Since(begun)):
+		case <-t.server.ctx.Done():
+		}
 	}
 }
+
+// lookRest is how many times as long as a look took the next one waits.
+const lookRest = 3
 
 // announce tells every session and stream which lists have changed.
 func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
