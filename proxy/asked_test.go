@@ -345,3 +345,34 @@ func TestAskedOfSessionsFromBefore(t *testing.T) {
 		t.Errorf("a new session: %s", a.Raw)
 	}
 }
+
+// TestParkedEndsWithItsGrant: a call that waits for an agent ends when the agent comes back
+// and may not make it any more.
+func TestParkedEndsWithItsGrant(t *testing.T) {
+	ended := make(chan error, 1)
+	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		_, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`))
+		ended <- err
+		return upstream.Answer{}, err
+	}}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c, able := w.client("scout"), `{"elicitation":{}}`
+	args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+	in := inputOf(t, c.modern("tools/call", `{`+args+`}`, able))
+	w.write("scout", strings.ReplaceAll(reader, "docs", "notes"))
+	w.adopt()
+	a := c.modern("tools/call", `{`+args+`,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"`+in.RequestState+`"}`, able)
+	if d := denialOf(t, a); d.Code != "scope_violation" {
+		t.Error(a.Raw)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the server got the answer")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the call goes on")
+	}
+}

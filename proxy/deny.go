@@ -36,6 +36,9 @@ type denial struct {
 // of the log. They carry the same reference.
 func (c *call) deny(v gate.Verdict) reply {
 	d := c.denial(v)
+	if hidden(d.code) {
+		c.abandon()
+	}
 	e := c.event("decision")
 	e.Decision, e.Code = "deny", string(d.code)
 	if v.Why == "" {

@@ -281,6 +281,21 @@ func (k *parking) take(ticket string) *parked {
 	return p
 }
 
+// abandon ends the call that an agent comes back to and may not make any more. Nobody else
+// would, and a program that waits for an answer may look at nothing else.
+func (c *call) abandon() {
+	state, _ := c.params.Get("requestState")
+	text, _ := state.Str()
+	ticket, err := c.server.seal.open(c.bond("parked"), text)
+	if err != nil {
+		return
+	}
+	if p := c.server.parked.take(string(ticket)); p != nil {
+		p.limit.Stop()
+		p.cancel()
+	}
+}
+
 // unpark finds the call that an agent comes back to, and gives the server what it
 // asked for. It returns nil for a request that begins a call.
 func (c *call) unpark(sink *errand) (*parked, error) {
