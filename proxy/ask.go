@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,7 +69,7 @@ func unable(client wire.Value, what string, params wire.Value) string {
 	if !ok || able.Kind() != wire.Object {
 		return "the client cannot answer requests for " + what
 	}
-	if disguised(params) {
+	if disguised(params, "mode", "url", "tools") {
 		return "the server asked in a way that is not known"
 	}
 	if what == "sampling" {
@@ -98,13 +99,11 @@ func unable(client wire.Value, what string, params wire.Value) string {
 
 // disguised reports whether a question says something that only a reader who
 // ignores case would see. What says it twice has not come this far.
-func disguised(params wire.Value) bool {
-	for _, name := range [...]string{"mode", "url", "tools"} {
-		if _, plain := params.Get(name); !plain && hasFolded(params, name) {
-			return true
-		}
-	}
-	return false
+func disguised(asked wire.Value, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, plain := asked.Get(name)
+		return !plain && hasFolded(asked, name)
+	})
 }
 
 // has reports whether a client has an ability.

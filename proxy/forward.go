@@ -218,7 +218,7 @@ func (c *call) translated(o *order, raw []byte) reply {
 		return fail(codeInternal, "the server answered with an error that cannot be read")
 	}
 	v, _ := doc.Root().Get("code")
-	if code, _ := v.Int64(); code == openPages && (c.modern || c.pages(o.line, doc.Root()) != nil) {
+	if code, _ := v.Int64(); code == openPages && c.pages(o.line, doc.Root()) != nil {
 		return fail(codeInternal, "the server wants a page to be opened first, which it may not ask for here")
 	}
 	if !c.modern {
@@ -247,7 +247,16 @@ const openPages = -32042
 func (c *call) pages(l *line, failure wire.Value) error {
 	data, _ := failure.Get("data")
 	list, _ := data.Get("elicitations")
+	switch {
+	case c.modern:
+		return l.unasked(askElicitation, "the server wants pages to be opened by an error, which the client does not know")
+	case list.Kind() != wire.Array || list.Len() == 0 || disguised(failure, "data"):
+		return l.unasked(askElicitation, "which pages the server wants to be opened cannot be read")
+	}
 	for one := range list.Elems() {
+		if mode, _ := one.Get("mode"); !mode.Equal("url") {
+			return l.unasked(askElicitation, "the server wants something to be opened that is no page")
+		}
 		if err := c.server.mayAsk(l, c.client, askElicitation, one); err != nil {
 			return err
 		}

@@ -49,6 +49,9 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 		method, _ := value.Get("method")
 		name, _ := method.Str()
 		params, _ := value.Get("params")
+		if disguised(value, "method", "params") {
+			return false, c.refuseInput(o.line.unasked(name, "the server asked in a way that is not known"))
+		}
 		if err := c.server.mayAsk(o.line, c.client, name, params); err != nil {
 			return false, c.refuseInput(err)
 		}

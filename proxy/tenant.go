@@ -237,14 +237,17 @@ func (t *tenant) look() {
 		}
 		cancel()
 		select {
-		case <-time.After(lookRest * time.Since(begun)):
+		case <-time.After(min(lookRest*time.Since(begun), longestRest)):
 		case <-t.server.ctx.Done():
 		}
 	}
 }
 
-// lookRest is how many times as long as a look took the next one waits.
-const lookRest = 3
+// How many times as long as a look took the next one waits, and for how long at most.
+const (
+	lookRest    = 3
+	longestRest = time.Second
+)
 
 // announce tells every session and stream which lists have changed.
 func (t *tenant) announce(now fingerprint, said [listKinds]bool) {

@@ -68,7 +68,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	case m.id.Kind() == wire.Invalid:
 		return m, errNotMessage
 	case result.Kind() == wire.Object:
-		if disguised(result) {
+		if disguised(result, "resultType", "inputRequests", "requestState") {
 			return m, errNotMessage
 		}
 		m.answer.Result = result.Raw()
@@ -77,7 +77,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 				return m, errNotMessage
 			}
 		}
-	case isError(failure):
+	case isError(failure) && !disguised(failure, "code", "message", "data"):
 		m.answer.Error = failure.Raw()
 	default:
 		return m, errNotMessage
@@ -86,15 +86,13 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	return m, nil
 }
 
-// disguised reports whether a result has what makes it more than one, for a reader
-// that ignores case.
-func disguised(result wire.Value) bool {
-	for key := range result.Members() {
+// disguised reports whether an answer has what makes it another one for a reader that
+// ignores case.
+func disguised(answer wire.Value, names ...string) bool {
+	for key := range answer.Members() {
 		text, _ := key.Str()
-		for _, name := range [...]string{"resultType", "inputRequests", "requestState"} {
-			if text != name && strings.EqualFold(text, name) {
-				return true
-			}
+		if slices.ContainsFunc(names, func(name string) bool { return text != name && strings.EqualFold(text, name) }) {
+			return true
 		}
 	}
 	return false

@@ -50,6 +50,8 @@ func TestHTTPRefused(t *testing.T) {
 		{"nothing", reply(200, js, ""), "what cannot be read", false, false},
 		{"a repeated key", reply(200, js, `{"jsonrpc":"2.0","id":ID,"result":{"a":1,"a":2}}`), "what cannot be read", false, false},
 		{"result and error", reply(200, js, `{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`), "what cannot be read", false, false},
+		{"an error to who ignores case", reply(200, js, `{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"","Data":{}}}`), "what cannot be read", false, false},
+		{"a result to who ignores case", reply(200, js, `{"jsonrpc":"2.0","id":ID,"result":{"InputRequests":{}}}`), "what cannot be read", false, false},
 		{"a batch", reply(200, js, `[{"jsonrpc":"2.0","id":ID,"result":{}}]`), "what cannot be read", false, false},
 		{"another id", reply(200, js, `{"jsonrpc":"2.0","id":"ID","result":{}}`), "answers another request", false, false},
 		{"another id of an error", reply(200, js, `{"jsonrpc":"2.0","id":77,"error":{"code":1,"message":""}}`), "answers another request", false, false},
