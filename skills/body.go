@@ -29,51 +29,75 @@ func injected(h *head, text []byte) []Need {
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
-	if found := mention(string(text)); found != "" {
+	if found := mentioned(string(text)); found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "fs.read", Bare: true}})
 	}
 	return needs
 }
 
-// mention finds the first file that a text has read for it: a path behind an @ that begins
-// a word. A name without a place, as in @acme/tool, is below the folder that the client
-// works in, if it is a file at all.
+// mentioned finds the first file that a text has read for it, also once what a client
+// fills in is nothing, or a blank.
+func mentioned(text string) string {
+	found := mention(text)
+	for _, fill := range []string{"", " "} {
+		if found == "" && strings.Contains(text, "$") {
+			found = mention(replaced(text, fill))
+		}
+	}
+	return found
+}
+
+// mention finds a path behind an @ that begins a word. Readers do not agree on what a word
+// begins behind; it is no letter.
 func mention(text string) string {
 	for at, rest := 0, text; ; {
 		i := strings.IndexByte(rest, '@')
 		if i < 0 {
 			return ""
 		}
-		at += i + 1
-		before, _ := utf8.DecodeLastRuneInString(text[:at-1])
-		rest = text[at:]
-		path := strings.TrimLeft(rest, `"'`)
-		if wordBegins := at == 1 || unicode.IsSpace(before) || before == '\ufeff'; wordBegins && path != "" && strings.IndexByte(`/~.$\`, path[0]) >= 0 {
-			end := strings.IndexFunc(rest, unicode.IsSpace)
-			if end < 0 {
-				end = len(rest)
-			}
+		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
+		at, rest = at+i+1, rest[i+1:]
+		if unicode.IsLetter(before) || unicode.IsDigit(before) || before == '_' || before == '`' {
+			continue
+		}
+		end := strings.IndexFunc(rest, unicode.IsSpace)
+		if end < 0 {
+			end = len(rest)
+		}
+		if leadsOut(strings.TrimLeft(rest[:end], `"'`)) {
 			return clip("@" + rest[:end])
 		}
 	}
 }
 
+// topFolders are where a path that begins with no slash leads, for a client that works at
+// the top.
+var topFolders = []string{"etc", "home", "root", "proc", "sys", "dev", "var", "usr", "tmp", "opt", "mnt", "srv", "run", "Users", "Volumes", "private"}
+
+// leadsOut reports whether a path may be of a file elsewhere than below the folder that a
+// client works in. Others are not counted: @acme/tool is no file at all.
+func leadsOut(path string) bool {
+	if path == "" {
+		return false
+	}
+	path = strings.ReplaceAll(path, `\`, "/")
+	top, _, below := strings.Cut(path, "/")
+	return strings.IndexByte("/~.", path[0]) >= 0 || strings.ContainsAny(path, "$") || strings.Contains(path, "/..") || below && (slices.Contains(topFolders, top) || strings.HasSuffix(top, ":"))
+}
+
 // injection finds the first command that a text has run for it. The whole file is
-// searched, since readers do not agree on where the frontmatter ends. A ! behind a
-// letter or a quote is taken for text, as in println!.
+// searched, since readers do not agree on where the frontmatter ends; nor do they on what
+// may stand before the !, so that `println!` and a ` behind it are a command to some.
 func injection(text string) string {
-	for at := 0; ; {
-		i := strings.Index(text[at:], "!`")
-		if i < 0 {
+	for rest := text; ; {
+		_, behind, found := strings.Cut(rest, "!`")
+		if !found {
 			break
 		}
-		at += i
-		before, _ := utf8.DecodeLastRuneInString(text[:at])
-		rest := text[at+len("!`"):]
-		if end := strings.IndexByte(rest, '`'); end > 0 && !unicode.IsLetter(before) && !unicode.IsDigit(before) && before != '`' && before != '_' {
-			return clip("!`" + rest[:end+1])
+		if end := strings.IndexByte(behind, '`'); end > 0 {
+			return clip("!`" + behind[:end+1])
 		}
-		at += len("!`")
+		rest = behind
 	}
 	if strings.Contains(text, "```!") {
 		return "```!"
@@ -88,13 +112,18 @@ func injection(text string) string {
 	return ""
 }
 
-// filled is a text with something in place of what a client fills in when it runs the
-// skill, such as $ARGUMENTS, $1, $ARGUMENTS[0] and ${NAME}: each may stand for nothing or
-// for a blank, and a command be what is left.
+// filled is a text in which there may be a command once something is filled in.
 func filled(text, fill string) string {
 	if !strings.Contains(text, "!") {
 		return ""
 	}
+	return replaced(text, fill)
+}
+
+// replaced is a text with something in place of what a client fills in when it runs the
+// skill, such as $ARGUMENTS, $1, $ARGUMENTS[0] and ${NAME}: each may stand for nothing or
+// for a blank.
+func replaced(text, fill string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "$") {
 		if i > 0 {

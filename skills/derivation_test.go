@@ -208,3 +208,19 @@ func TestTokens(t *testing.T) {
 		})
 	}
 }
+
+// TestManifestOfUnknown: what a client does by itself for a server that it lacks counts also
+// where servers that nobody knows do not.
+func TestManifestOfUnknown(t *testing.T) {
+	for entry, want := range map[string]string{
+		"value: else":                             "",
+		"value: else, command: sh":                "proc.eval",
+		"value: else, url: 'http://else.example'": "? a client that lacks the server connects to its url, beside this gateway",
+	} {
+		dir := tree(t, map[string]string{"a/SKILL.md": md("a"), "a/agents/openai.yaml": "dependencies: {tools: [{type: mcp, " + entry + "}]}"})
+		s, _ := skills.Load(skills.Options{IgnoreUnknown: true}, dir).Skill("a")
+		if got := strings.Join(needs(s), "; "); got != want {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
+	}
+}

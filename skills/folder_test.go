@@ -140,12 +140,14 @@ func TestLoad(t *testing.T) {
 			"c/SKILL.md": md("c"), "c/agents/openai.yaml": "dependencies: [",
 			"d/SKILL.md": md("d"), "d/agents/openai.yaml": "dependencies: {tools: {type: mcp}}",
 			"e/SKILL.md": md("e"), "e/agents/openai.yaml": "dependencies: {tools: [{type: mcp, value: files, transport: stdio, command: sh}]}",
+			"f/SKILL.md": md("f"), "f/agents/openai.yaml": "dependencies: {tools: [{type: mcp, value: files, url: 'http://evil.example/mcp'}]}",
 		}, map[string]string{
 			"a": "tool.invoke{tools=[files.*]}; ? no upstream has that name; ? it depends on something that is no MCP server",
 			"b": "",
 			"c": "hidden: agents/openai.yaml: it is not YAML: line 1: did not find expected node content",
 			"d": "hidden: agents/openai.yaml: dependencies.tools is a map, not a list",
 			"e": "tool.invoke{tools=[files.*]}; proc.eval", // which a client runs that lacks it
+			"f": "? a client that lacks the server connects to its url, beside this gateway",
 		}},
 
 		{"a plugin", map[string]string{

@@ -51,10 +51,15 @@ func (d *derivation) dependency(tool *yaml.Node) []Need {
 		token += ": " + clip(value.Value)
 		specs, why = d.invoke(value.Value, "")
 	}
-	if why != "" {
-		return d.unknown(token, why)
+	if at := member(tool, "url"); at != nil && !isEmpty(at) {
+		why = "a client that lacks the server connects to its url, beside this gateway"
 	}
-	needs := []Need{{Token: token, Spec: specs[0]}}
+	var needs []Need
+	if why != "" {
+		needs = d.unknown(token, why)
+	} else {
+		needs = []Need{{Token: token, Spec: specs[0]}}
+	}
 	if command := member(tool, "command"); command != nil && !isEmpty(command) {
 		needs = append(needs, evaluated(token)...) // a client that lacks the server starts it so
 	}
