@@ -80,8 +80,10 @@ func (r *request) chatMessage(v wire.Value) bool {
 		switch name {
 		case "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content", "reasoning_details":
 			return r.opaque
-		case "role", "name", "tool_call_id", "audio", "prefix", "cache_control":
+		case "role", "name", "tool_call_id", "prefix", "cache_control":
 			return keep
+		case "audio":
+			return r.spoken
 		case "content":
 			return func(wire.Value) bool {
 				r.partsOf(v, "content")
@@ -93,6 +95,12 @@ func (r *request) chatMessage(v wire.Value) bool {
 		return nil
 	})
 	return true
+}
+
+// spoken judges what a model has said: its provider keeps it, and finds it by its id.
+func (r *request) spoken(v wire.Value) bool {
+	id, ok := v.Get("id")
+	return !ok || r.stored(id)
 }
 
 // annotations judges what stands beside an answer: the pages that it cites, which

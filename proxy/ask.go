@@ -234,7 +234,7 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	l := e.line
 	s := l.tenant.server
 	if l.tenant.agent == "" && method != askRoots {
-		return nil, &upstream.Refusal{Code: codeInternal, Message: "agents share the server: it is ambiguous whose this request is"}
+		return nil, l.unasked(method, "agents share the server: it is ambiguous whose this request is")
 	}
 	if sink := l.onlyCall(false); sink != nil {
 		return sink.Ask(ctx, method, params)

@@ -15,15 +15,22 @@ import (
 // tell, "" if it would.
 func (p Pin) Hidden(mode Pins) string {
 	switch {
-	case p.Waiting != nil:
+	case p.Waiting != nil && (mode != Off || p.Waiting.Text == ""):
 		return p.Waiting.Why
+	case p.Waiting != nil:
+		return p.Waiting.doubt()
 	case !p.Approved.IsZero():
 		return ""
 	case mode == Require:
 		return nobodyApproved
 	}
+	return p.Current.doubt()
+}
+
+// doubt says why a person must look at a definition first, "" if none has to.
+func (d *Definition) doubt() string {
 	var doc wire.Doc
-	if p.Current.Text == "" || doc.Parse([]byte(p.Current.Text), wire.Limits{Bytes: len(p.Current.Text) + 1}) != nil {
+	if d.Text == "" || doc.Parse([]byte(d.Text), wire.Limits{Bytes: len(d.Text) + 1}) != nil {
 		return ""
 	}
 	if code, why := vet(doc.Root()); code != "" {

@@ -98,13 +98,16 @@ func TestPinHidden(t *testing.T) {
 		mode proxy.Pins
 		want string
 	}{
-		"first":              {pinOf(sound, ""), proxy.Tofu, ""},
-		"first of require":   {pinOf(sound, ""), proxy.Require, "nobody has approved the definition"},
-		"suspicious":         {pinOf(odd, ""), proxy.Tofu, "the definition holds a character that is not seen, U+200B"},
-		"suspicious off":     {pinOf(odd, ""), proxy.Off, "the definition holds a character that is not seen, U+200B"},
-		"approved all same":  {proxy.Pin{Current: &proxy.Definition{Text: odd}, Approved: at}, proxy.Require, ""},
-		"another one waits":  {proxy.Pin{Current: &proxy.Definition{Text: sound}, Approved: at, Waiting: &proxy.Definition{Why: "w"}}, proxy.Tofu, "w"},
-		"nothing to look at": {proxy.Pin{Current: &proxy.Definition{}}, proxy.Tofu, ""},
+		"first":                            {pinOf(sound, ""), proxy.Tofu, ""},
+		"first of require":                 {pinOf(sound, ""), proxy.Require, "nobody has approved the definition"},
+		"suspicious":                       {pinOf(odd, ""), proxy.Tofu, "the definition holds a character that is not seen, U+200B"},
+		"suspicious off":                   {pinOf(odd, ""), proxy.Off, "the definition holds a character that is not seen, U+200B"},
+		"approved all same":                {proxy.Pin{Current: &proxy.Definition{Text: odd}, Approved: at}, proxy.Require, ""},
+		"another one waits":                {proxy.Pin{Current: &proxy.Definition{Text: sound}, Approved: at, Waiting: &proxy.Definition{Why: "w"}}, proxy.Tofu, "w"},
+		"it waits, off":                    {proxy.Pin{Current: &proxy.Definition{Text: sound}, Waiting: &proxy.Definition{Text: sound, Why: "w"}}, proxy.Off, ""},
+		"an odd one waits, off":            {proxy.Pin{Current: &proxy.Definition{Text: sound}, Waiting: &proxy.Definition{Text: odd, Why: "w"}}, proxy.Off, "the definition holds a character that is not seen, U+200B"},
+		"one that was not kept waits, off": {proxy.Pin{Current: &proxy.Definition{Text: sound}, Waiting: &proxy.Definition{Why: "w"}}, proxy.Off, "w"},
+		"nothing to look at":               {proxy.Pin{Current: &proxy.Definition{}}, proxy.Tofu, ""},
 	} {
 		if got := c.pin.Hidden(c.mode); got != c.want {
 			t.Errorf("%s: hidden because %q, not %q", name, got, c.want)

@@ -28,6 +28,7 @@ type parking struct {
 // parked is one such call.
 type parked struct {
 	cancel context.CancelFunc
+	line   *line
 	token  string // that the server reports progress by
 	asks   chan question
 	done   chan struct{} // closed when the server has answered
@@ -50,10 +51,14 @@ type question struct {
 	answer chan outcome
 }
 
-// Notify passes on to the request that waits at the moment.
+// Notify passes on to the request that waits at the moment. While none does, what is about
+// the call is for nobody.
 func (p *parked) Notify(method string, params []byte) {
-	if now := p.waiting(); now != nil {
+	switch now := p.waiting(); {
+	case now != nil:
 		now.Notify(method, params)
+	case method != "notifications/progress" && method != "notifications/message":
+		loose{p.line}.Notify(method, params)
 	}
 }
 
@@ -77,7 +82,7 @@ func (p *parked) waiting() *errand {
 func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	now := p.waiting()
 	if now == nil {
-		return nil, &upstream.Refusal{Code: codeInternal, Message: "nobody waits for the call"}
+		return nil, p.line.unasked(method, "nobody waits for the call, whose agent has been asked something")
 	}
 	c := now.call
 	var doc wire.Doc
@@ -145,7 +150,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	level := c.logLevel()
 	c.outlive()
-	p := &parked{cancel: cancel, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
+	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()

@@ -179,9 +179,10 @@ type trial struct {
 	now     time.Time
 	seen    []sighting
 	rulings []ruling
-	room    int            // bytes of definitions that can still be kept
-	count   int            // tools that are known
-	news    map[string]Pin // what has to be saved before the rulings hold
+	room    int             // bytes of definitions that can still be kept
+	count   int             // tools that are known
+	news    map[string]Pin  // what has to be saved before the rulings hold
+	known   map[string]bool // those of them whose ruling holds anyway
 }
 
 // The most that is kept of one upstream, so that a server that lists ever other
@@ -194,7 +195,7 @@ const (
 
 // hold rules on every tool.
 func (t *trial) hold(pins map[string]Pin) {
-	t.rulings, t.news = make([]ruling, len(t.seen)), map[string]Pin{}
+	t.rulings, t.news, t.known = make([]ruling, len(t.seen)), map[string]Pin{}, map[string]bool{}
 	t.room, t.count = maxKept, len(pins)
 	for _, pin := range pins {
 		t.room -= pin.Current.size() + pin.Waiting.size()
@@ -224,7 +225,13 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 	current := pin.Current.has(hash)
 	first := pin.Current == nil && !doubtful
 	switch {
-	case t.mode == Off && !doubtful, current && (!doubtful || !pin.Approved.IsZero()):
+	case current && (!doubtful || !pin.Approved.IsZero()):
+		if pin.Waiting != nil { // which the server does not list any more
+			pin.Waiting = nil
+			t.news[s.tool], t.known[s.tool] = pin, true
+		}
+		return ruling{}
+	case t.mode == Off && !doubtful:
 		return ruling{}
 	case current, pin.Waiting.has(hash) && !first:
 		return quarantined(s.reason(pin, current))
@@ -302,7 +309,7 @@ func (t *trial) unknown() []ruling {
 // unsaved takes back what was ruled on the condition that it is kept.
 func (t *trial) unsaved() {
 	for i, s := range t.seen {
-		if _, isNew := t.news[s.tool]; isNew && t.rulings[i].code == "" {
+		if _, isNew := t.news[s.tool]; isNew && !t.known[s.tool] && t.rulings[i].code == "" {
 			t.rulings[i] = quarantined("the pin of the tool cannot be kept")
 		}
 	}

@@ -486,9 +486,11 @@ func (c *call) hear(l *listener, uri string) bool {
 		return false
 	}
 	if err := c.watch(c.ctx, w); err != nil {
+		c.outcome(0, err.Error())
 		c.notice("a subscription failed", "error", err)
 		return false
 	}
+	c.outcome(0, "")
 	l.watched[uri] = w
 	return true
 }

@@ -222,7 +222,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 			case <-retry:
 				again = true
 			case seen := <-g.hurry:
-				again = g.renew() != nil
+				_ = g.renew() // what is wrong is said when the time has come to look
 				close(seen)
 			case now := <-look.C:
 				g.server.Recheck()

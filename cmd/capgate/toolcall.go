@@ -162,7 +162,7 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 }
 
 // quarantine says of a call that its tool is hidden until somebody approves its definition,
-// as it was seen last. Where no gateway has run yet, none was.
+// as it was seen last. Where no gateway has run yet, nothing is looked for.
 func (c *explainedCall) quarantine(x *explanation) {
 	k := c.world.kept()
 	if _, err := os.Stat(k.state); err != nil {
@@ -173,14 +173,18 @@ func (c *explainedCall) quarantine(x *explanation) {
 		own = strings.TrimPrefix(own, up.Prefix+".")
 	}
 	rows, err := k.pinned([]string{c.upstream, own})
-	if none, ok := errors.AsType[*exit](err); ok && none.code == exitRed {
-		return
-	}
-	if err != nil {
+	why := ""
+	none, unseen := errors.AsType[*exit](err)
+	switch {
+	case unseen && none.code == exitRed && k.mode(c.upstream, own) == proxy.Require:
+		why = "nobody has approved the definition, which has not been seen yet"
+	case unseen && none.code == exitRed:
+	case err != nil:
 		x.Note = "whether the definition of the tool waits for approval is not known: " + err.Error()
-		return
+	default:
+		why = rows[0].Hidden
 	}
-	if why := rows[0].Hidden; why != "" {
+	if why != "" {
 		x.Decision, x.Code, x.Grant, x.Source = capability.Deny.String(), string(capability.ToolQuarantined), "", ""
 		x.Why, x.Blocked = why, "no grant changes that: see capgate pins diff "+c.upstream+" "+own
 	}
