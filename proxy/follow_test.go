@@ -3,8 +3,11 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"capgate/proxy"
 	"capgate/upstream"
@@ -63,5 +66,133 @@ func TestOneStreamForOneResource(t *testing.T) {
 	}
 	if n := streams.Load() - before; n > 1 {
 		t.Errorf("%d streams tell of one resource", n)
+	}
+}
+
+// teller is a server that tells of resources as its era has it. It refuses to while it is busy.
+func teller(modern bool) (s *scripted, asked, busy *atomic.Int64, end chan struct{}) {
+	asked, busy, end = new(atomic.Int64), new(atomic.Int64), make(chan struct{})
+	s = &scripted{}
+	if modern {
+		s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
+	}
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		if r.Method != "resources/subscribe" && r.Method != "subscriptions/listen" {
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}
+		asked.Add(1)
+		if busy.Load() > 0 {
+			<-time.After(100 * time.Millisecond)
+			return upstream.Answer{Error: []byte(`{"code":-32603,"message":"busy"}`)}, nil
+		}
+		if !modern {
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}
+		sink.Notify("notifications/subscriptions/acknowledged", []byte(`{"notifications":{"resourceSubscriptions":["notes:///a"]}}`))
+		select {
+		case <-end:
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		case <-ctx.Done():
+			return upstream.Answer{}, ctx.Err()
+		}
+	}
+	return s, asked, busy, end
+}
+
+// reaches waits until a count is that of something.
+func reaches(t *testing.T, count *atomic.Int64, want int64, what string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); count.Load() < want; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: %d, not %d", what, count.Load(), want)
+		}
+	}
+}
+
+// TestSubscriptionComesBack: a server that has stopped telling is asked again, whether or not
+// anybody calls it, and until it tells.
+func TestSubscriptionComesBack(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		s, asked, busy, end := teller(modern)
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.open(t.Context(), t, http.MethodGet, "")
+		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+		reaches(t, asked, 1, "asked at first")
+		busy.Store(1)
+		if modern {
+			end <- struct{}{}
+		} else if err := s.conns[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		reaches(t, asked, 2, "asked again")
+		busy.Store(0)
+		before := asked.Load()
+		reaches(t, asked, before+1, "asked until it tells")
+		s.mu.Lock()
+		sink := s.peers[len(s.peers)-1].Events
+		s.mu.Unlock()
+		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+		for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
+			if got == "" {
+				t.Fatal("nobody is told")
+			}
+		}
+		if a := c.request("resources/unsubscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+			t.Error(a.Raw)
+		}
+	}
+}
+
+// TestSubscriptionRefusedToTwo: who subscribes while another one is refused is not told that
+// the server tells.
+func TestSubscriptionRefusedToTwo(t *testing.T) {
+	s, asked, busy, _ := teller(false)
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	one, two := w.client("scout"), w.client("scout")
+	one.initialize("{}")
+	two.initialize("{}")
+	busy.Store(1)
+	first := make(chan said, 1)
+	go func() { first <- one.request("resources/subscribe", `{"uri":"notes:///a"}`) }()
+	reaches(t, asked, 1, "asked by one")
+	if a, b := two.request("resources/subscribe", `{"uri":"notes:///a"}`), <-first; denialOf(t, a).Code != "upstream_failed" || denialOf(t, b).Code != "upstream_failed" {
+		t.Errorf("%s, %s", a.Raw, b.Raw)
+	}
+	busy.Store(0)
+	if a := two.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %s", asked.Load(), a.Raw)
+	}
+}
+
+// TestSubscriptionMoves: after an edit by which a server is reached in another way, it is
+// that one which tells.
+func TestSubscriptionMoves(t *testing.T) {
+	s, asked, _, _ := teller(false)
+	as := func(identity string) *proxy.Upstream {
+		return &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Identity: identity}
+	}
+	w := start(t, map[string]string{"scout": everything}, as("1"))
+	c := w.client("scout")
+	c.initialize("{}")
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+	w.ups = []*proxy.Upstream{as("2")}
+	w.adopt()
+	reaches(t, asked, 2, "asked anew")
+	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+		t.Error(a.Raw)
+	}
+	s.mu.Lock()
+	sink := s.peers[len(s.peers)-1].Events
+	s.mu.Unlock()
+	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+	for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
+		if got == "" {
+			t.Fatal("nobody is told")
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +41,8 @@ type line struct {
 	level    string                  // which logs are wanted
 	trouble  string                  // why lists could not be had, as it was logged last
 	followed map[string]*following   // the resources that it is asked to tell of
+	heard    upstream.Conn           // the connection whose end is waited for, so that it is asked again
+	asks     bool                    // somebody does ask it again
 }
 
 // listKind is one of the lists that servers have.
@@ -95,6 +96,13 @@ func (l *line) up() *Upstream {
 		return u
 	}
 	return l.made // which is being closed
+}
+
+// inUse reports whether the line is the one that its tenant reaches the server by.
+func (l *line) inUse() bool {
+	l.tenant.mu.Lock()
+	defer l.tenant.mu.Unlock()
+	return !l.tenant.closed && l.tenant.lines[l.made.Name] == l
 }
 
 // dial opens the connection for whom it is for.
@@ -177,19 +185,14 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 		return nil
 	}
 	l.mu.Lock()
-	followed := slices.Collect(maps.Keys(l.followed))
+	followed := maps.Clone(l.followed)
 	l.mu.Unlock()
 	s := l.tenant.server
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, listTime)
 		defer cancel()
-		for _, uri := range followed {
-			l.mu.Lock()
-			if f := l.followed[uri]; f != nil {
-				f.conn = conn
-			}
-			l.mu.Unlock()
-			if err := l.follow(ctx, conn, uri); err != nil {
+		for uri, f := range followed {
+			if err := l.follow(ctx, conn, uri, f); err != nil {
 				s.log.Warn("a subscription was not renewed", "upstream", l.up().Name, "error", err)
 			}
 		}

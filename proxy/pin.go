@@ -226,10 +226,7 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 	first := pin.Current == nil && !doubtful
 	switch {
 	case current && (!doubtful || !pin.Approved.IsZero()):
-		if pin.Waiting != nil { // which the server does not list any more
-			pin.Waiting = nil
-			t.news[s.tool], t.known[s.tool] = pin, true
-		}
+		t.settle(s.tool, pin)
 		return ruling{}
 	case t.mode == Off && !doubtful:
 		return ruling{}
@@ -254,6 +251,16 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 		return ruling{}
 	}
 	return quarantined(def.Why)
+}
+
+// settle lets nothing wait of a tool that the server lists as it is shown: what it listed
+// in between is not there any more.
+func (t *trial) settle(tool string, pin Pin) {
+	if pin.Waiting == nil {
+		return
+	}
+	pin.Waiting = nil
+	t.news[tool], t.known[tool] = pin, true
 }
 
 // canKeep reports whether there is place for one tool more.

@@ -204,6 +204,7 @@ func (s *Server) Adopt(p *Policy) {
 	for _, t := range s.everyone() {
 		t.adopt(p)
 	}
+	s.work.Go(s.move)
 }
 
 // Recheck looks whether definitions were approved elsewhere, and shows what is to

@@ -2,12 +2,13 @@ package proxy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"capgate/capability"
 	"capgate/gate"
-	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -24,13 +25,13 @@ func (c *call) subscribe() reply {
 	}
 	s := c.session
 	s.mu.Lock()
-	_, again := s.watched[c.exposed]
+	was := s.watched[c.exposed]
 	full := len(s.watched) >= maxWatched
 	s.mu.Unlock()
 	switch {
-	case again:
+	case was != nil && (was.line == nil || was.line.inUse()):
 		return reply{result: []byte("{}")}
-	case full:
+	case was == nil && full:
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions in one session"})
 	}
 	if r, ok := c.allow(v); !ok {
@@ -40,17 +41,71 @@ func (c *call) subscribe() reply {
 		return c.failed(&order{line: w.line}, err)
 	}
 	c.outcome(0, "")
+	s.replace(c.exposed, was, w)
+	return reply{result: []byte("{}")}
+}
+
+// replace watches a resource in another way than it was, or anew. If the session has ended
+// meanwhile, or watches it in a third way by now, nothing changes.
+func (s *session) replace(uri string, was, now *watched) {
 	s.mu.Lock()
-	_, twice := s.watched[c.exposed]
-	late := s.over || twice
+	late := s.over || s.watched[uri] != was
 	if !late {
-		s.watched[c.exposed] = w
+		s.watched[uri] = now
 	}
 	s.mu.Unlock()
-	if late { // the session ended meanwhile, or asked twice at once
-		w.end()
+	switch {
+	case late:
+		now.end()
+	case was != nil:
+		was.end()
 	}
-	return reply{result: []byte("{}")}
+}
+
+// move has sessions be told by a server as it is reached now. Whether they may still be told
+// is decided whenever they are. A stream of the modern era ends, and its client asks anew.
+func (s *Server) move() {
+	moved := func(w *watched) bool { return w.line != nil && !w.line.inUse() }
+	for _, t := range s.everyone() {
+		t.mu.Lock()
+		sessions, streams := t.listening()
+		t.mu.Unlock()
+		for _, one := range streams {
+			if slices.ContainsFunc(slices.Collect(maps.Values(one.watched)), moved) {
+				one.end()
+			}
+		}
+		for _, one := range sessions {
+			one.mu.Lock()
+			all := maps.Clone(one.watched)
+			one.mu.Unlock()
+			for uri, w := range all {
+				if !moved(w) {
+					continue
+				}
+				if now, err := t.rewatch(w); err == nil {
+					one.replace(uri, w, now)
+				} else {
+					s.log.Warn("a subscription was not renewed", "upstream", w.line.made.Name, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// rewatch watches the same with the server as it is reached now.
+func (t *tenant) rewatch(w *watched) (*watched, error) {
+	u := t.server.policy.Load().upstream(w.line.made.Name)
+	if u == nil {
+		return nil, errStale
+	}
+	l, err := t.line(u)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(t.server.ctx, listTime)
+	defer cancel()
+	return &watched{line: l, uri: w.uri, digest: w.digest}, l.watch(ctx, w.uri)
 }
 
 // watched is a resource that a session or stream is told of.
@@ -124,146 +179,11 @@ func (c *call) unsubscribe() reply {
 	return reply{result: []byte("{}")}
 }
 
-// How many resources one connection is asked to tell of: one of an agent's own, and
-// one that agents share.
-const (
-	maxFollowed       = 1024
-	maxFollowedShared = 1 << 16
-)
-
-// following is a resource that a server is asked to tell of.
-type following struct {
-	watchers int
-	conn     upstream.Conn // over which it was asked
-	cancel   context.CancelFunc
-}
-
-// watch has a server tell of changes to a resource. However many watch it, the
-// server is asked once.
-func (l *line) watch(ctx context.Context, uri string) error {
-	conn, err := l.link.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	f := l.followed[uri]
-	switch {
-	case f == nil && len(l.followed) >= l.mayFollow():
-		l.mu.Unlock()
-		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
-	case f == nil:
-		f = &following{cancel: func() {}}
-		l.followed[uri] = f
-	}
-	f.watchers++
-	asked := f.conn == conn
-	f.conn = conn
-	l.mu.Unlock()
-	if asked {
-		return nil
-	}
-	if err := l.follow(ctx, conn, uri); err != nil {
-		l.unwatch(uri)
-		return err
-	}
-	return nil
-}
-
-func (l *line) mayFollow() int {
-	if l.tenant.agent == "" {
-		return maxFollowedShared
-	}
-	return maxFollowed
-}
-
-// unwatch ends what one watcher has begun. A server that nobody wants to hear of a
-// resource any more is told so.
-func (l *line) unwatch(uri string) {
-	l.mu.Lock()
-	f := l.followed[uri]
-	if f == nil {
-		l.mu.Unlock()
-		return
-	}
-	if f.watchers--; f.watchers > 0 {
-		l.mu.Unlock()
-		return
-	}
-	delete(l.followed, uri)
-	conn, cancel := f.conn, f.cancel
-	l.mu.Unlock()
-	cancel()
-	if conn == nil || conn.Info().Modern {
-		return
-	}
-	s := l.tenant.server
-	s.work.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, listTime)
-		defer cancel()
-		params := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
-		if _, err := conn.Call(ctx, upstream.Request{Method: "resources/unsubscribe", Params: params}, nil); err != nil {
-			s.log.Debug("a subscription did not end cleanly", "upstream", l.up().Name, "error", err)
-		}
-	})
-}
-
 // unwatchAll ends everything that a session or stream watches.
 func unwatchAll(all map[string]*watched) {
 	for _, w := range all {
 		w.end()
 	}
-}
-
-// follow asks over one connection.
-func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string) error {
-	text := string(wire.AppendString(nil, uri))
-	if !conn.Info().Modern {
-		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`)}, nil)
-		if err == nil && answer.Error != nil {
-			err = &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
-		}
-		return err
-	}
-	params := append([]byte(`{"notifications":{"resourceSubscriptions":[`+text+`]},"_meta":`), l.meta(conn.Info())(nil)...)
-	heard := acknowledged{loose: loose{l}, heard: make(chan struct{})}
-	ended := make(chan struct{})
-	s := l.tenant.server
-	life, cancel := context.WithCancel(s.ctx)
-	l.mu.Lock()
-	if f := l.followed[uri]; f != nil {
-		f.cancel = cancel
-	}
-	l.mu.Unlock()
-	s.work.Go(func() {
-		defer cancel()
-		defer close(ended)
-		_, err := conn.Call(life, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
-		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)
-	})
-	select {
-	case <-heard.heard:
-		return nil
-	case <-ended:
-		return &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// acknowledged is told when a server has begun to tell of something.
-type acknowledged struct {
-	loose
-	once  sync.Once
-	heard chan struct{}
-}
-
-// Notify passes on what comes after the acknowledgement.
-func (a *acknowledged) Notify(method string, params []byte) {
-	if method == "notifications/subscriptions/acknowledged" {
-		a.once.Do(func() { close(a.heard) })
-		return
-	}
-	a.loose.Notify(method, params)
 }
 
 // updated tells those who watch a resource that it has changed, if they may read

@@ -66,7 +66,7 @@ func (c *web) hear(ev *eventReader) bool {
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
 		_, err := c.refused(x.ctx, resp, 0, x.stance.session)
 		c.log.Debug("the server has no stream to listen to", "error", err)
-		return resp.StatusCode >= http.StatusInternalServerError
+		return passes(resp.StatusCode)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	ev.resume(resp.Body)
@@ -81,6 +81,17 @@ func (c *web) hear(ev *eventReader) bool {
 	return c.life.Err() == nil
 }
 
+// passes reports whether what a status says may be over soon.
+func passes(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented:
+		return false
+	}
+	return status >= http.StatusInternalServerError
+}
+
 // subscribe is the same in the modern era, where the stream is an answer that does
 // not come as long as there is something to hear.
 func (c *web) subscribe(params []byte) bool {
@@ -89,7 +100,7 @@ func (c *web) subscribe(params []byte) bool {
 	switch {
 	case c.life.Err() != nil:
 		return false
-	case answer.Error != nil, errors.As(err, &odd) && odd.status < http.StatusInternalServerError:
+	case answer.Error != nil, errors.As(err, &odd) && !passes(odd.status):
 		c.log.Debug("the server has nothing to subscribe to", "error", err)
 		return false
 	}

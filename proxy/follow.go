@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+// How many resources one connection is asked to tell of: one of an agent's own, and
+// one that agents share.
+const (
+	maxFollowed       = 1024
+	maxFollowedShared = 1 << 16
+)
+
+// Between two times that a server is asked again which has stopped telling.
+const (
+	firstAgain   = time.Second
+	longestAgain = time.Minute
+)
+
+// following is a resource that a server is asked to tell of.
+type following struct {
+	watchers int
+	turn     chan struct{} // held by who asks
+	conn     upstream.Conn // over which it tells, nil while it does not
+	cancel   context.CancelFunc
+}
+
+// watch has a server tell of changes to a resource. However many watch it, the
+// server is asked once.
+func (l *line) watch(ctx context.Context, uri string) error {
+	conn, err := l.link.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	f := l.followed[uri]
+	switch {
+	case f == nil && len(l.followed) >= l.mayFollow():
+		l.mu.Unlock()
+		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
+	case f == nil:
+		f = &following{turn: make(chan struct{}, 1), cancel: func() {}}
+		l.followed[uri] = f
+	}
+	f.watchers++
+	l.mu.Unlock()
+	if err := l.follow(ctx, conn, uri, f); err != nil {
+		l.unwatch(uri)
+		return err
+	}
+	return nil
+}
+
+func (l *line) mayFollow() int {
+	if l.tenant.agent == "" {
+		return maxFollowedShared
+	}
+	return maxFollowed
+}
+
+// unwatch ends what one watcher has begun. A server that nobody wants to hear of a
+// resource any more is told so.
+func (l *line) unwatch(uri string) {
+	l.mu.Lock()
+	f := l.followed[uri]
+	if f == nil {
+		l.mu.Unlock()
+		return
+	}
+	if f.watchers--; f.watchers > 0 {
+		l.mu.Unlock()
+		return
+	}
+	delete(l.followed, uri)
+	conn, cancel := f.conn, f.cancel
+	l.mu.Unlock()
+	cancel()
+	if conn == nil || conn.Info().Modern {
+		return
+	}
+	s := l.tenant.server
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, listTime)
+		defer cancel()
+		params := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
+		if _, err := conn.Call(ctx, upstream.Request{Method: "resources/unsubscribe", Params: params}, nil); err != nil {
+			s.log.Debug("a subscription did not end cleanly", "upstream", l.up().Name, "error", err)
+		}
+	})
+}
+
+// follow asks over a connection, unless the server tells over it already.
+func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *following) error {
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.mu.Lock()
+	tells := f.conn == conn
+	l.mu.Unlock()
+	if tells {
+		return nil
+	}
+	ended, err := l.ask(ctx, conn, uri, f)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	f.conn = conn
+	watch := l.heard != conn
+	l.heard = conn
+	l.mu.Unlock()
+	select {
+	case <-ended: // so soon that nobody knew of it
+		l.stopped(conn, uri)
+	default:
+	}
+	if s := l.tenant.server; watch {
+		s.work.Go(func() {
+			select {
+			case <-conn.Done():
+				l.stopped(conn)
+			case <-s.ctx.Done():
+			}
+		})
+	}
+	return nil
+}
+
+// ask asks over a connection. In the modern era it returns what is closed when the
+// server has stopped telling.
+func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *following) (<-chan struct{}, error) {
+	text := string(wire.AppendString(nil, uri))
+	refused := &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
+	if !conn.Info().Modern {
+		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`)}, nil)
+		if err == nil && answer.Error != nil {
+			err = refused
+		}
+		return nil, err
+	}
+	params := append([]byte(`{"notifications":{"resourceSubscriptions":[`+text+`]},"_meta":`), l.meta(conn.Info())(nil)...)
+	heard := acknowledged{loose: loose{l}, heard: make(chan struct{})}
+	ended := make(chan struct{})
+	s := l.tenant.server
+	life, cancel := context.WithCancel(s.ctx)
+	l.mu.Lock()
+	f.cancel = cancel
+	l.mu.Unlock()
+	s.work.Go(func() {
+		defer cancel()
+		_, err := conn.Call(life, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
+		close(ended)
+		l.stopped(conn, uri)
+		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)
+	})
+	select {
+	case <-heard.heard:
+		return ended, nil
+	case <-ended:
+		return nil, refused
+	case <-ctx.Done():
+		cancel()
+		return nil, ctx.Err()
+	}
+}
+
+// stopped has the server asked again that does not tell any more over a connection: of
+// some resources, or of none if nothing is said. Nobody is asked for what nobody wants.
+func (l *line) stopped(conn upstream.Conn, uris ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost := false
+	for uri, f := range l.followed {
+		if f.conn == conn && (len(uris) == 0 || slices.Contains(uris, uri)) {
+			f.conn, lost = nil, true
+		}
+	}
+	if lost && !l.asks {
+		l.asks = true
+		l.tenant.server.work.Go(l.askAgain)
+	}
+}
+
+// askAgain asks until the server tells of all that somebody wants to hear of.
+func (l *line) askAgain() {
+	s := l.tenant.server
+	for wait := firstAgain; ; wait = min(2*wait, longestAgain) {
+		select {
+		case <-time.After(wait):
+		case <-s.ctx.Done():
+			return
+		}
+		if l.restore() {
+			return
+		}
+	}
+}
+
+// restore asks once for each resource that the server does not tell of, and reports
+// whether there is none left, or nobody who would be told.
+func (l *line) restore() (done bool) {
+	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
+	defer cancel()
+	used := l.inUse()
+	l.mu.Lock()
+	silent := maps.Clone(l.followed)
+	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil })
+	if l.asks = used && len(silent) > 0; !l.asks {
+		l.mu.Unlock()
+		return true
+	}
+	l.mu.Unlock()
+	conn, err := l.link.Conn(ctx)
+	for _, uri := range slices.Sorted(maps.Keys(silent)) {
+		if err == nil {
+			err = l.follow(ctx, conn, uri, silent[uri])
+		}
+	}
+	if err != nil {
+		l.tenant.server.log.Debug("a subscription is not renewed yet", "upstream", l.up().Name, "error", err)
+	}
+	return false
+}
+
+// acknowledged is told when a server has begun to tell of something.
+type acknowledged struct {
+	loose
+	once  sync.Once
+	heard chan struct{}
+}
+
+// Notify passes on what comes after the acknowledgement.
+func (a *acknowledged) Notify(method string, params []byte) {
+	if method == "notifications/subscriptions/acknowledged" {
+		a.once.Do(func() { close(a.heard) })
+		return
+	}
+	a.loose.Notify(method, params)
+}
