@@ -27,8 +27,9 @@ const (
 // following is a resource that a server is asked to tell of.
 type following struct {
 	watchers int
-	turn     chan struct{} // held by who asks
-	conn     upstream.Conn // over which it tells, nil while it does not
+	turn     chan struct{}   // held by who asks
+	conn     upstream.Conn   // over which it tells, nil while it does not
+	ended    <-chan struct{} // closed when it has stopped, in the modern era
 	cancel   context.CancelFunc
 }
 
@@ -115,20 +116,20 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 		return err
 	}
 	l.mu.Lock()
-	f.conn = conn
+	f.conn, f.ended = conn, ended
 	watch := l.heard != conn
 	l.heard = conn
 	l.mu.Unlock()
 	select {
 	case <-ended: // so soon that nobody knew of it
-		l.stopped(conn, uri)
+		l.stopped(conn, ended)
 	default:
 	}
 	if s := l.tenant.server; watch {
 		s.work.Go(func() {
 			select {
 			case <-conn.Done():
-				l.stopped(conn)
+				l.stopped(conn, nil)
 			case <-s.ctx.Done():
 			}
 		})
@@ -160,7 +161,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 		defer cancel()
 		_, err := conn.Call(life, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
 		close(ended)
-		l.stopped(conn, uri)
+		l.stopped(conn, ended)
 		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)
 	})
 	select {
@@ -174,14 +175,14 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	}
 }
 
-// stopped has the server asked again that does not tell any more over a connection: of
-// some resources, or of none if nothing is said. Nobody is asked for what nobody wants.
-func (l *line) stopped(conn upstream.Conn, uris ...string) {
+// stopped has the server asked again that does not tell any more over a connection: what
+// has ended, or nothing at all. Nobody is asked for what nobody wants.
+func (l *line) stopped(conn upstream.Conn, ended <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lost := false
-	for uri, f := range l.followed {
-		if f.conn == conn && (len(uris) == 0 || slices.Contains(uris, uri)) {
+	for _, f := range l.followed {
+		if f.conn == conn && (ended == nil || f.ended == ended) {
 			f.conn, lost = nil, true
 		}
 	}

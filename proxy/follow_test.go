@@ -196,3 +196,28 @@ func TestSubscriptionMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestSubscriptionsEndAlone: a stream that ends because nobody listened any more has nothing
+// asked again for those who listen by then.
+func TestSubscriptionsEndAlone(t *testing.T) {
+	s, asked, _, _ := teller(true)
+	slow := s.reply
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		a, err := slow(ctx, r, sink)
+		<-time.After(100 * time.Millisecond) // to end
+		return a, err
+	}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	const rounds = 3
+	for range rounds {
+		c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+		c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
+	}
+	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+	<-time.After(2500 * time.Millisecond)
+	if n := asked.Load(); n != rounds+1 {
+		t.Errorf("asked %d times", n)
+	}
+}
