@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +21,7 @@ const (
 const (
 	firstAgain   = time.Second
 	longestAgain = time.Minute
+	oneAgain     = 3 * time.Second // that it has to answer for one resource
 )
 
 // following is a resource that a server is asked to tell of.
@@ -41,22 +41,81 @@ func (l *line) watch(ctx context.Context, uri string) error {
 		return err
 	}
 	l.mu.Lock()
-	f := l.followed[uri]
-	switch {
-	case f == nil && len(l.followed) >= l.mayFollow():
-		l.mu.Unlock()
-		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
-	case f == nil:
-		f = &following{turn: make(chan struct{}, 1), cancel: func() {}}
-		l.followed[uri] = f
-	}
-	f.watchers++
+	f := l.join(uri)
 	l.mu.Unlock()
+	if f == nil {
+		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
+	}
 	if err := l.follow(ctx, conn, uri, f); err != nil {
 		l.unwatch(uri)
 		return err
 	}
 	return nil
+}
+
+// join adds a watcher of a resource, unless there are too many resources. The lock is held.
+func (l *line) join(uri string) *following {
+	f := l.followed[uri]
+	if f == nil {
+		if len(l.followed) >= l.mayFollow() {
+			return nil
+		}
+		f = &following{turn: make(chan struct{}, 1), cancel: func() {}}
+		l.followed[uri] = f
+	}
+	f.watchers++
+	return f
+}
+
+// expect is watch without waiting for the server: it is asked until it tells.
+func (l *line) expect(uri string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.join(uri)
+	if f != nil && f.conn == nil {
+		l.insist(0)
+	}
+	return f != nil
+}
+
+// insist has the server asked until it tells of everything. The lock is held.
+func (l *line) insist(first time.Duration) {
+	switch {
+	case !l.asks:
+		l.asks = true
+		l.tenant.server.work.Go(func() { l.askAgain(first) })
+	case first == 0:
+		select {
+		case l.nudge <- struct{}{}:
+		default: // it is told already
+		}
+	}
+}
+
+// cameBack has the server asked for all that it told of over another connection.
+func (l *line) cameBack(conn upstream.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	silent := false
+	for _, f := range l.followed {
+		if f.conn != conn {
+			f.conn, silent = nil, true
+		}
+	}
+	if silent {
+		l.insist(0)
+	}
+}
+
+// tells reports whether the server tells of a resource, as far as is known.
+func (l *line) tells(uri string) bool {
+	if !l.inUse() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.followed[uri]
+	return f != nil && f.conn != nil
 }
 
 func (l *line) mayFollow() int {
@@ -83,6 +142,11 @@ func (l *line) unwatch(uri string) {
 	conn, cancel := f.conn, f.cancel
 	l.mu.Unlock()
 	cancel()
+	l.hushed(conn, uri)
+}
+
+// hushed tells a server of the legacy era that nobody wants to hear of a resource.
+func (l *line) hushed(conn upstream.Conn, uri string) {
 	if conn == nil || conn.Info().Modern {
 		return
 	}
@@ -119,7 +183,12 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 	f.conn, f.ended = conn, ended
 	watch := l.heard != conn
 	l.heard = conn
+	left, cancel := l.followed[uri] != f, f.cancel
 	l.mu.Unlock()
+	if left { // by everybody, meanwhile
+		cancel()
+		l.hushed(conn, uri)
+	}
 	select {
 	case <-ended: // so soon that nobody knew of it
 		l.stopped(conn, ended)
@@ -186,18 +255,19 @@ func (l *line) stopped(conn upstream.Conn, ended <-chan struct{}) {
 			f.conn, lost = nil, true
 		}
 	}
-	if lost && !l.asks {
-		l.asks = true
-		l.tenant.server.work.Go(l.askAgain)
+	if lost {
+		l.insist(firstAgain)
 	}
 }
 
 // askAgain asks until the server tells of all that somebody wants to hear of.
-func (l *line) askAgain() {
+func (l *line) askAgain(first time.Duration) {
 	s := l.tenant.server
-	for wait := firstAgain; ; wait = min(2*wait, longestAgain) {
+	for wait := first; ; wait = max(firstAgain, min(2*wait, longestAgain)) {
 		select {
 		case <-time.After(wait):
+		case <-l.nudge:
+			wait = 0
 		case <-s.ctx.Done():
 			return
 		}
@@ -210,8 +280,6 @@ func (l *line) askAgain() {
 // restore asks once for each resource that the server does not tell of, and reports
 // whether there is none left, or nobody who would be told.
 func (l *line) restore() (done bool) {
-	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
-	defer cancel()
 	used := l.inUse()
 	l.mu.Lock()
 	silent := maps.Clone(l.followed)
@@ -221,14 +289,21 @@ func (l *line) restore() (done bool) {
 		return true
 	}
 	l.mu.Unlock()
-	conn, err := l.link.Conn(ctx)
-	for _, uri := range slices.Sorted(maps.Keys(silent)) {
-		if err == nil {
-			err = l.follow(ctx, conn, uri, silent[uri])
+	within := func(limit time.Duration, do func(ctx context.Context) error) error {
+		ctx, cancel := context.WithTimeout(l.tenant.server.ctx, limit)
+		defer cancel()
+		err := do(ctx)
+		if err != nil {
+			l.tenant.server.log.Debug("a subscription is not renewed yet", "upstream", l.up().Name, "error", err)
 		}
+		return err
 	}
-	if err != nil {
-		l.tenant.server.log.Debug("a subscription is not renewed yet", "upstream", l.up().Name, "error", err)
+	var conn upstream.Conn
+	if within(listTime, func(ctx context.Context) (err error) { conn, err = l.link.Conn(ctx); return err }) != nil {
+		return false
+	}
+	for uri, f := range silent { // one that is refused, or that the server hangs on, keeps none of the others
+		_ = within(oneAgain, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) })
 	}
 	return false
 }

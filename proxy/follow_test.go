@@ -181,7 +181,10 @@ func TestSubscriptionMoves(t *testing.T) {
 	in := c.open(t.Context(), t, http.MethodGet, "")
 	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
 	w.ups = []*proxy.Upstream{as("2")}
+	s.unreachable.Store(true) // as while it starts anew
 	w.adopt()
+	<-time.After(100 * time.Millisecond)
+	s.unreachable.Store(false)
 	reaches(t, asked, 2, "asked anew")
 	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
 		t.Error(a.Raw)
@@ -219,5 +222,63 @@ func TestSubscriptionsEndAlone(t *testing.T) {
 	<-time.After(2500 * time.Millisecond)
 	if n := asked.Load(); n != rounds+1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestSubscriptionsComeBackEach: one that is refused from then on keeps no other from being
+// asked for again.
+func TestSubscriptionsComeBackEach(t *testing.T) {
+	var asked atomic.Int64
+	ends := make(chan struct{})
+	s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}}
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		if r.Method != "subscriptions/listen" {
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		}
+		select {
+		case <-ends:
+			if strings.Contains(string(r.Params), "notes:///a") {
+				return upstream.Answer{Error: []byte(`{"code":-32602,"message":"gone"}`)}, nil
+			}
+			asked.Add(1)
+		default:
+		}
+		sink.Notify("notifications/subscriptions/acknowledged", []byte(`{"notifications":{}}`))
+		select {
+		case <-ends:
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		case <-ctx.Done():
+			return upstream.Answer{}, ctx.Err()
+		}
+	}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, uri := range []string{"a", "b", "c", "d"} {
+		if a := c.request("resources/subscribe", `{"uri":"notes:///`+uri+`"}`); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+	}
+	close(ends)
+	reaches(t, &asked, 3, "asked again")
+}
+
+// TestListenedTooMuch: what is left out of a stream, since there is too much of it, is a denial
+// like any other.
+func TestListenedTooMuch(t *testing.T) {
+	s, _, _, _ := teller(false)
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Calls: 2}}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	in := w.client("scout").open(t.Context(), t, http.MethodPost,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["notes:///a","notes:///b","notes:///c","notes:///d"]},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	in.next()
+	denied := 0
+	for _, e := range w.events.of("decision") {
+		if e.Code == "limit_exceeded" {
+			denied++
+		}
+	}
+	if n := len(w.events.of("outcome")); denied != 2 || n != 2 {
+		t.Errorf("%d denials, %d outcomes", denied, n)
 	}
 }

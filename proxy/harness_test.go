@@ -95,9 +95,12 @@ type scripted struct {
 const serverAbilities = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true},"logging":{},"completions":{}}`
 
 func (s *scripted) open(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
-	if s.unreachable.Load() {
-		<-ctx.Done()
-		return nil, ctx.Err()
+	for s.unreachable.Load() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	s.opened.Add(1)
 	conn := &scriptedConn{server: s, peer: p, done: make(chan struct{})}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +42,7 @@ type line struct {
 	followed map[string]*following   // the resources that it is asked to tell of
 	heard    upstream.Conn           // the connection whose end is waited for, so that it is asked again
 	asks     bool                    // somebody does ask it again
+	nudge    chan struct{}           // has that be done now
 }
 
 // listKind is one of the lists that servers have.
@@ -74,7 +74,7 @@ func (k listKind) words() (method, member, ability string) {
 }
 
 func newLine(t *tenant, u *Upstream, root string) *line {
-	l := &line{tenant: t, made: u, root: root, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}}
+	l := &line{tenant: t, made: u, root: root, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}, nudge: make(chan struct{}, 1)}
 	for i := range l.lists {
 		l.lists[i].wanted = 1
 	}
@@ -184,19 +184,7 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 	if l.ups.Add(1) == 1 {
 		return nil
 	}
-	l.mu.Lock()
-	followed := maps.Clone(l.followed)
-	l.mu.Unlock()
-	s := l.tenant.server
-	s.work.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, listTime)
-		defer cancel()
-		for uri, f := range followed {
-			if err := l.follow(ctx, conn, uri, f); err != nil {
-				s.log.Warn("a subscription was not renewed", "upstream", l.up().Name, "error", err)
-			}
-		}
-	})
+	l.cameBack(conn)
 	for i := range l.lists {
 		l.lists[i].renew()
 	}

@@ -179,10 +179,9 @@ type trial struct {
 	now     time.Time
 	seen    []sighting
 	rulings []ruling
-	room    int             // bytes of definitions that can still be kept
-	count   int             // tools that are known
-	news    map[string]Pin  // what has to be saved before the rulings hold
-	known   map[string]bool // those of them whose ruling holds anyway
+	room    int            // bytes of definitions that can still be kept
+	count   int            // tools that are known
+	news    map[string]Pin // what has to be saved before the rulings hold
 }
 
 // The most that is kept of one upstream, so that a server that lists ever other
@@ -195,7 +194,7 @@ const (
 
 // hold rules on every tool.
 func (t *trial) hold(pins map[string]Pin) {
-	t.rulings, t.news, t.known = make([]ruling, len(t.seen)), map[string]Pin{}, map[string]bool{}
+	t.rulings, t.news = make([]ruling, len(t.seen)), map[string]Pin{}
 	t.room, t.count = maxKept, len(pins)
 	for _, pin := range pins {
 		t.room -= pin.Current.size() + pin.Waiting.size()
@@ -225,10 +224,7 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 	current := pin.Current.has(hash)
 	first := pin.Current == nil && !doubtful
 	switch {
-	case current && (!doubtful || !pin.Approved.IsZero()):
-		t.settle(s.tool, pin)
-		return ruling{}
-	case t.mode == Off && !doubtful:
+	case t.mode == Off && !doubtful, current && (!doubtful || !pin.Approved.IsZero()):
 		return ruling{}
 	case current, pin.Waiting.has(hash) && !first:
 		return quarantined(s.reason(pin, current))
@@ -251,16 +247,6 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 		return ruling{}
 	}
 	return quarantined(def.Why)
-}
-
-// settle lets nothing wait of a tool that the server lists as it is shown: what it listed
-// in between is not there any more.
-func (t *trial) settle(tool string, pin Pin) {
-	if pin.Waiting == nil {
-		return
-	}
-	pin.Waiting = nil
-	t.news[tool], t.known[tool] = pin, true
 }
 
 // canKeep reports whether there is place for one tool more.
@@ -316,7 +302,7 @@ func (t *trial) unknown() []ruling {
 // unsaved takes back what was ruled on the condition that it is kept.
 func (t *trial) unsaved() {
 	for i, s := range t.seen {
-		if _, isNew := t.news[s.tool]; isNew && !t.known[s.tool] && t.rulings[i].code == "" {
+		if _, isNew := t.news[s.tool]; isNew && t.rulings[i].code == "" {
 			t.rulings[i] = quarantined("the pin of the tool cannot be kept")
 		}
 	}

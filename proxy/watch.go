@@ -29,7 +29,7 @@ func (c *call) subscribe() reply {
 	full := len(s.watched) >= maxWatched
 	s.mu.Unlock()
 	switch {
-	case was != nil && (was.line == nil || was.line.inUse()):
+	case was != nil && (was.line == nil || was.line.tells(was.uri)):
 		return reply{result: []byte("{}")}
 	case was == nil && full:
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions in one session"})
@@ -45,33 +45,37 @@ func (c *call) subscribe() reply {
 	return reply{result: []byte("{}")}
 }
 
-// replace watches a resource in another way than it was, or anew. If the session has ended
-// meanwhile, or watches it in a third way by now, nothing changes.
+// replace watches a resource in another way than it was, or anew, or no more. If the session
+// has ended meanwhile, or watches it in a third way by now, nothing changes.
 func (s *session) replace(uri string, was, now *watched) {
 	s.mu.Lock()
 	late := s.over || s.watched[uri] != was
-	if !late {
+	switch {
+	case late:
+	case now == nil:
+		delete(s.watched, uri)
+	default:
 		s.watched[uri] = now
 	}
 	s.mu.Unlock()
-	switch {
-	case late:
-		now.end()
-	case was != nil:
+	if late {
+		was = now
+	}
+	if was != nil {
 		was.end()
 	}
 }
 
 // move has sessions be told by a server as it is reached now. Whether they may still be told
-// is decided whenever they are. A stream of the modern era ends, and its client asks anew.
+// is decided here, and whenever they are. A stream of the modern era ends, and its client
+// asks anew.
 func (s *Server) move() {
-	moved := func(w *watched) bool { return w.line != nil && !w.line.inUse() }
 	for _, t := range s.everyone() {
 		t.mu.Lock()
 		sessions, streams := t.listening()
 		t.mu.Unlock()
 		for _, one := range streams {
-			if slices.ContainsFunc(slices.Collect(maps.Values(one.watched)), moved) {
+			if one.strays() {
 				one.end()
 			}
 		}
@@ -80,32 +84,33 @@ func (s *Server) move() {
 			all := maps.Clone(one.watched)
 			one.mu.Unlock()
 			for uri, w := range all {
-				if !moved(w) {
-					continue
-				}
-				if now, err := t.rewatch(w); err == nil {
-					one.replace(uri, w, now)
-				} else {
-					s.log.Warn("a subscription was not renewed", "upstream", w.line.made.Name, "error", err)
+				if w.strays() {
+					one.replace(uri, w, t.rewatch(uri, w))
 				}
 			}
 		}
 	}
 }
 
-// rewatch watches the same with the server as it is reached now.
-func (t *tenant) rewatch(w *watched) (*watched, error) {
-	u := t.server.policy.Load().upstream(w.line.made.Name)
-	if u == nil {
-		return nil, errStale
+// strays reports whether a server is reached in another way by now.
+func (w *watched) strays() bool { return w.line != nil && !w.line.inUse() }
+
+func (l *listener) strays() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(l.watched)), (*watched).strays)
+}
+
+// rewatch watches the same with the server as it is reached now, nil where that is not to be.
+func (t *tenant) rewatch(uri string, w *watched) *watched {
+	p := t.server.policy.Load()
+	u := p.upstream(w.line.made.Name)
+	if u == nil || w.digest == "" && !p.Gate.Resource(t.agent, u.resources(), uri).Decision.Allowed() {
+		return nil
 	}
 	l, err := t.line(u)
-	if err != nil {
-		return nil, err
+	if err != nil || !l.expect(w.uri) {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.server.ctx, listTime)
-	defer cancel()
-	return &watched{line: l, uri: w.uri, digest: w.digest}, l.watch(ctx, w.uri)
+	return &watched{line: l, uri: w.uri, digest: w.digest}
 }
 
 // watched is a resource that a session or stream is told of.
@@ -298,9 +303,7 @@ func (c *call) listen() reply {
 	}
 	granted := c.heard(l, filter)
 	t := c.tenant
-	t.mu.Lock()
-	t.streams[l] = struct{}{}
-	t.mu.Unlock()
+	t.enroll(l)
 	defer func() {
 		t.mu.Lock()
 		delete(t.streams, l)
@@ -342,6 +345,17 @@ func (c *call) listen() reply {
 		case <-c.ctx.Done():
 			return reply{done: true}
 		}
+	}
+}
+
+// enroll has a listener be told. One whose servers are reached in another way by now, since
+// a policy came meanwhile, ends at once.
+func (t *tenant) enroll(l *listener) {
+	t.mu.Lock()
+	t.streams[l] = struct{}{}
+	t.mu.Unlock()
+	if l.strays() {
+		l.end()
 	}
 }
 
@@ -393,16 +407,23 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 
 // hear has a server tell a listener of one resource, if the agent may read it.
 func (c *call) hear(l *listener, uri string) bool {
-	if _, again := l.watched[uri]; again || len(l.watched) >= maxWatched || !c.tenant.mayCall(c.server.now()) {
+	if _, again := l.watched[uri]; again {
 		return false
 	}
 	c.exposed, c.behind, c.target = uri, "", ""
+	if len(l.watched) >= maxWatched || !c.tenant.mayCall(c.server.now()) {
+		c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions, or calls in a minute"})
+		return false
+	}
 	w, v := c.watchable(uri)
 	if w == nil {
 		c.deny(v) // the agent sees that it is not granted, the operator why
 		return false
 	}
 	if _, ok := c.allow(v); !ok {
+		if c.stale {
+			c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "another policy came meanwhile"})
+		}
 		return false
 	}
 	if err := c.watch(c.ctx, w); err != nil {

@@ -47,42 +47,65 @@ func mentioned(text string) string {
 	return found
 }
 
-// mention finds a path behind an @ that begins a word. Readers do not agree on what a word
-// begins behind; it is no letter.
+// mention finds a path behind an @ that begins a word, or that stands there in quotes.
+// Readers do not agree on what a word begins behind; it is no letter of ASCII.
 func mention(text string) string {
-	for at, rest := 0, text; ; {
-		i := strings.IndexByte(rest, '@')
-		if i < 0 {
-			return ""
+	for at := 0; at < len(text); {
+		end := len(text)
+		if i := strings.IndexFunc(text[at:], isBlank); i >= 0 {
+			end = at + i
 		}
-		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
-		at, rest = at+i+1, rest[i+1:]
-		if unicode.IsLetter(before) || unicode.IsDigit(before) || before == '_' || before == '`' {
+		if found := mentionIn(text, at, end); found != "" {
+			return clip(found)
+		}
+		_, width := utf8.DecodeRuneInString(text[end:])
+		at = end + width
+	}
+	return ""
+}
+
+// isBlank reports whether a character ends a word for clients, which are of JavaScript.
+func isBlank(r rune) bool { return unicode.IsSpace(r) && r != '\u0085' || r == '\ufeff' }
+
+// mentionIn finds the first one in a word.
+func mentionIn(text string, at, end int) string {
+	word := text[at:end]
+	up := max(strings.LastIndex(word, "/.."), strings.LastIndex(word, `\..`), strings.LastIndexByte(word, '$'))
+	for i := range len(word) {
+		if word[i] != '@' || at+i > 0 && strings.IndexByte(wordBytes, text[at+i-1]) >= 0 {
 			continue
 		}
-		end := strings.IndexFunc(rest, unicode.IsSpace)
-		if end < 0 {
-			end = len(rest)
+		rest := strings.TrimLeft(word[i+1:], `"'`)
+		if up > i || leadsOut(rest) {
+			return word[i:]
 		}
-		if leadsOut(strings.TrimLeft(rest[:end], `"'`)) {
-			return clip("@" + rest[:end])
+		if quoted, ok := strings.CutPrefix(text[at+i+1:], `"`); ok {
+			inner, _, closed := strings.Cut(quoted, `"`)
+			if closed && (leadsOut(inner) || strings.ContainsAny(inner, "$") || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")) {
+				return word[i:]
+			}
 		}
 	}
+	return ""
 }
+
+// wordBytes are the bytes behind which an @ begins nothing.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_`"
 
 // topFolders are where a path that begins with no slash leads, for a client that works at
 // the top.
-var topFolders = []string{"etc", "home", "root", "proc", "sys", "dev", "var", "usr", "tmp", "opt", "mnt", "srv", "run", "Users", "Volumes", "private"}
+var topFolders = strings.Fields(`Applications Library System Users Volumes Windows app bin boot code data dev etc home lib lib64
+	media mnt opt private proc root run sbin srv sys tmp usr var workspace workspaces`)
 
-// leadsOut reports whether a path may be of a file elsewhere than below the folder that a
-// client works in. Others are not counted: @acme/tool is no file at all.
+// leadsOut reports whether a path begins elsewhere than below the folder that a client works
+// in. Others are not counted: @acme/tool is no file at all.
 func leadsOut(path string) bool {
 	if path == "" {
 		return false
 	}
-	path = strings.ReplaceAll(path, `\`, "/")
-	top, _, below := strings.Cut(path, "/")
-	return strings.IndexByte("/~.", path[0]) >= 0 || strings.ContainsAny(path, "$") || strings.Contains(path, "/..") || below && (slices.Contains(topFolders, top) || strings.HasSuffix(top, ":"))
+	const longest = 16 // of what is at the top
+	top, _, below := strings.Cut(strings.ReplaceAll(path[:min(len(path), longest)], `\`, "/"), "/")
+	return strings.IndexByte(`/~.\$`, path[0]) >= 0 || below && (slices.Contains(topFolders, top) || strings.HasSuffix(top, ":"))
 }
 
 // injection finds the first command that a text has run for it. The whole file is

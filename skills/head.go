@@ -86,25 +86,37 @@ func (h *head) agrees(raw string, ok bool) bool {
 // beginning of a comment. Readers of YAML do not agree on all of it either: on a ! that
 // names no type, and on a # in the midst of a text of several lines.
 func (h *head) misses(raw string) bool {
-	asks, tools, text := false, false, false // what the line is in: a key that counts, allowed-tools, such a text
+	var in key
 	for i, line := range strings.SplitAfter(raw, "\n") {
 		rest := strings.TrimLeft(line, blanks)
-		switch deeper := len(line)-len(rest) > h.margin; {
-		case !deeper && slices.Contains(h.lines, i+1):
-			key, value, _ := strings.Cut(rest, ":")
-			folded := foldKey(key)
-			asks, tools = asksFor(folded), folded == toolsKey
-			text = strings.IndexAny(strings.TrimLeft(value, blanks), "|>") == 0
-			if asks && isTagged(value) || tools && h.hides(value) {
+		deeper := len(line)-len(rest) > h.margin
+		if !deeper && slices.Contains(h.lines, i+1) {
+			name, value, _ := strings.Cut(rest, ":")
+			in = key{asks: asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, text: true}
+			if h.divided(in, value) {
 				return true
 			}
-		case asks && isTagged(rest), tools && text && h.hides(rest):
-			return true
-		case !deeper && mayBeKey(rest):
+			in.text = strings.ContainsAny(value, "|>")
+			continue
+		}
+		in.text = in.text || strings.ContainsAny(rest, "|>")
+		if h.divided(in, rest) || !deeper && mayBeKey(rest) {
 			return true
 		}
 	}
 	return false
+}
+
+// key is what a line stands behind.
+type key struct {
+	asks  bool // it counts
+	tools bool // it is allowed-tools
+	text  bool // there may be a text in which a comment is none to some
+}
+
+// divided reports whether readers do not agree on what a line says behind a key.
+func (h *head) divided(in key, line string) bool {
+	return in.asks && isTagged(line) || in.tools && in.text && h.hides(line)
 }
 
 // isTagged reports whether a word of a line begins with a !.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,6 +74,10 @@ func TestFrontmatter(t *testing.T) {
 		{"a ! elsewhere", top + "allowed-tools: Read\nnote: ! x\nlicense: wow!\n---\n", ""},
 		{"a comment in a text", top + "allowed-tools: |\n    Read\n  # Bash\n---\n", "do not agree"},
 		{"a folded one", top + "allowed-tools: >-\n    Read\n  # Bash\n---\n", "do not agree"},
+		{"a comment in a text on a line of its own", top + "allowed-tools:\n  |\n     Read\n   # Bash\n---\n", "do not agree"},
+		{"the same behind a comment", top + "allowed-tools: # x\n  |\n     Read\n   # Bash\n---\n", "do not agree"},
+		{"the same in a list", top + "allowed-tools:\n  - Grep\n  - >-\n     Read\n   # Bash(*)\n---\n", "do not agree"},
+		{"the same behind a mark of a key", top + "? allowed-tools\n: |\n    Read\n  # Bash\n---\n", "do not agree"},
 		{"a comment in a list", top + "allowed-tools:\n  - Read\n  # - Bash\n---\n", ""},
 		{"a long comment", top + "allowed-tools: Read #" + strings.Repeat(" a", 300) + "\n---\n", "do not agree"},
 		{"a comment of no tools", top + "allowed-tools: Read # to look\nnote: x # y\n---\n", ""},
@@ -228,6 +233,12 @@ func TestMention(t *testing.T) {
 		"@C:/x":                          "@C:/x",
 		"@C:\\x":                         "@C:\\x",
 		"@docs\\..\\..\\x":               "@docs\\..\\..\\x",
+		"@\"my docs/../../etc/x\"":       "@\"my",
+		"@\"my docs/$1\"":                "@\"my",
+		"é@/etc/hosts":                   "@/etc/hosts",
+		"@a\u0085/../../x":               "@a\u0085/../../x",
+		"@app/.env":                      "@app/.env",
+		"@\"my docs\" and /../x":         "",
 		"me@/x and a@b.c, @acme/tool@/x": "",
 		"`@/x`, `a@/b` and @Override":    "",
 		"@":                              "",
@@ -373,5 +384,16 @@ func TestGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" || count != 58 {
 		t.Errorf("%d frontmatters:\n%s", count, diff)
+	}
+}
+
+// TestMentionCost: a text of nothing but what may begin one is looked through once.
+func TestMentionCost(t *testing.T) {
+	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'"} {
+		start := time.Now()
+		skills.Parse("one", []byte(top+"---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%q: %s", piece, took)
+		}
 	}
 }

@@ -182,7 +182,9 @@ func (c *explainedCall) quarantine(x *explanation) {
 	case err != nil:
 		x.Note = "whether the definition of the tool waits for approval is not known: " + err.Error()
 	default:
-		why = rows[0].Hidden
+		if why = rows[0].Hidden; why != "" && rows[0].Pinned != nil && rows[0].Offered != nil {
+			x.Note = "while the server lists the definition that is shown, the tool is called"
+		}
 	}
 	if why != "" {
 		x.Decision, x.Code, x.Grant, x.Source = capability.Deny.String(), string(capability.ToolQuarantined), "", ""
