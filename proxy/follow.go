@@ -183,10 +183,12 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 	f.conn, f.ended = conn, ended
 	watch := l.heard != conn
 	l.heard = conn
-	left, cancel := l.followed[uri] != f, f.cancel
+	now, cancel := l.followed[uri], f.cancel
 	l.mu.Unlock()
-	if left { // by everybody, meanwhile
+	if now != f { // everybody has left, meanwhile
 		cancel()
+	}
+	if now == nil { // and nobody came
 		l.hushed(conn, uri)
 	}
 	select {
