@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -17,6 +18,12 @@ import (
 // policies come and go, servers change their lists, and in the midst of it the
 // gateway closes.
 func TestEverythingAtOnce(t *testing.T) {
+	for i := range 20 {
+		t.Run(strconv.Itoa(i), everythingAtOnce)
+	}
+}
+
+func everythingAtOnce(t *testing.T) {
 	s := &scripted{}
 	s.reply = func(_ context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
 		if sink != nil && r.Token != "" {

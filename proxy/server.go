@@ -110,7 +110,7 @@ type Server struct {
 	tenants map[string]*tenant // of agents, by id
 	noise   map[string]*noise  // events that anybody can cause, by agent; "" is nobody's
 	parked  parking
-	work    sync.WaitGroup // connections that are being closed
+	work    chores // connections that are being closed, and the like
 }
 
 // handler answers one method.
@@ -266,4 +266,45 @@ func (s *Server) Close() error {
 	s.outside.CloseIdleConnections()
 	s.work.Wait()
 	return nil
+}
+
+// chores are what goes on in the background. More may begin while they are waited for,
+// which a sync.WaitGroup does not allow.
+type chores struct {
+	mu    sync.Mutex
+	count int
+	over  chan struct{} // closed when there are none, once somebody waits
+}
+
+// Go does something in the background.
+func (c *chores) Go(f func()) {
+	c.add(1)
+	go func() {
+		defer c.add(-1)
+		f()
+	}()
+}
+
+func (c *chores) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count += n; c.count == 0 && c.over != nil {
+		close(c.over)
+		c.over = nil
+	}
+}
+
+// Wait returns as soon as nothing goes on.
+func (c *chores) Wait() {
+	c.mu.Lock()
+	if c.count == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.over == nil {
+		c.over = make(chan struct{})
+	}
+	over := c.over
+	c.mu.Unlock()
+	<-over
 }
