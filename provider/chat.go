@@ -99,6 +99,7 @@ func (r *request) chatMessage(v wire.Value) bool {
 
 // spoken judges what a model has said: its provider keeps it, and finds it by its id.
 func (r *request) spoken(v wire.Value) bool {
+	r.spelled(v)
 	id, ok := v.Get("id")
 	return !ok || r.stored(id)
 }

@@ -40,7 +40,7 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	var why string
 	switch {
 	case what == "":
-		why = "the server asked for " + strconv.QuoteToASCII(method) + ", which is not known"
+		why = "the server asked for " + strconv.QuoteToASCII(clipMethod(method)) + ", which is not known"
 	case !l.up().mayAsk(what):
 		why = "the server asked for " + what + ", which may_ask does not let it"
 	case what == "roots":
@@ -54,9 +54,12 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	return l.unasked(method, why)
 }
 
+// clipMethod is what is said of a method, which a server may have written at any length.
+func clipMethod(method string) string { return method[:min(len(method), maxMethod)] }
+
 // unasked refuses a question of the server, which is an event.
 func (l *line) unasked(method, why string) error {
-	e := l.event("refusal", method)
+	e := l.event("refusal", clipMethod(method))
 	e.Code, e.Text = string(capability.CapabilityAbsent), why
 	l.tenant.server.record(e)
 	return &upstream.Refusal{Code: codeMethod, Message: "capgate: " + why}

@@ -30,13 +30,10 @@ func TestGrantTakenWhileAsked(t *testing.T) {
 			c := w.client("scout")
 			c.initialize(`{"elicitation":{}}`)
 			in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
-			var asked struct{ ID any }
-			if err := json.Unmarshal([]byte(in.next()), &asked); err != nil || asked.ID == nil {
-				t.Fatal(asked, err)
-			}
+			id := in.question()
 			w.write("scout", record)
 			w.adopt()
-			if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(asked.ID) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+			if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
 				t.Fatal(resp.StatusCode)
 			}
 			var a said
@@ -106,6 +103,16 @@ func TestStateIsOfTheServerAsItWas(t *testing.T) {
 			t.Errorf("%s: %d calls: %s", now.identity, len(s.calls()), a.Raw)
 		}
 	}
+}
+
+// question is the id of the request that comes next.
+func (e *events) question() any {
+	e.t.Helper()
+	var asked struct{ ID any }
+	if err := json.Unmarshal([]byte(e.next()), &asked); err != nil || asked.ID == nil {
+		e.t.Fatal(asked, err)
+	}
+	return asked.ID
 }
 
 // askLimit is how long a call may take where the time of questions is looked at.
@@ -191,13 +198,10 @@ func TestTimeOfAllWhileAsked(t *testing.T) {
 		}
 		close(heard)
 	}()
-	var asked struct{ ID any }
-	if err := json.Unmarshal([]byte(in.next()), &asked); err != nil || asked.ID == nil {
-		t.Fatal(asked, err)
-	}
+	id := in.question()
 	call(30)
 	<-time.After(2 * askLimit)
-	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(asked.ID) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
 		t.Fatal(resp.StatusCode)
 	}
 	for range 3 {
@@ -276,17 +280,14 @@ func TestTimeOfOthersWhileAsked(t *testing.T) {
 	c := w.client("scout")
 	c.initialize(able)
 	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
-	var asked struct{ ID any }
-	if err := json.Unmarshal([]byte(in.next()), &asked); err != nil || asked.ID == nil {
-		t.Fatal(asked, err)
-	}
+	id := in.question()
 	s.reply = hang
 	start := time.Now()
 	if a, took := w.client("boss").answered(t, false, able, args, ""), time.Since(start); denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
 		t.Errorf("another agent's call: %s: %s", took, a.Raw)
 	}
 	s.reply = asks
-	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(asked.ID) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
 		t.Fatal(resp.StatusCode)
 	}
 	if got := in.next(); !strings.Contains(got, `"heard"`) {

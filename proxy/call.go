@@ -126,12 +126,23 @@ func (c *call) answer() reply {
 		if r := h(c); !c.stale || c.method == "subscriptions/listen" {
 			return r
 		}
-		c.stale, c.policy = false, c.server.policy.Load()
-		if c.credential != "" && !c.policy.holds(c.credential, c.agent, c.server.now()) {
+		if !c.catchUp() {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()})
 		}
 	}
-	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed again and again during the call"})
+	return c.deny(restless())
+}
+
+// catchUp has the call decided by the policy that has come, and reports whether its token
+// is good by that one.
+func (c *call) catchUp() bool {
+	c.stale, c.policy = false, c.server.policy.Load()
+	return c.credential == "" || c.policy.holds(c.credential, c.agent, c.server.now())
+}
+
+// restless is the verdict on what no policy lasted long enough for.
+func restless() gate.Verdict {
+	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed again and again during the call"}
 }
 
 // maxTurns is how often a call is decided anew because the policy has changed.

@@ -36,7 +36,7 @@ type denial struct {
 // of the log. They carry the same reference.
 func (c *call) deny(v gate.Verdict) reply {
 	d := c.denial(v)
-	if hidden(d.code) {
+	if d.code == capability.CapabilityAbsent || d.code == capability.ScopeViolation {
 		c.abandon()
 	}
 	e := c.event("decision")

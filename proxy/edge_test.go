@@ -299,3 +299,23 @@ func TestRootOfServer(t *testing.T) {
 		}
 	}
 }
+
+// TestLongMethodOfAServer: what a server writes at length for a method fills neither the events
+// nor the log.
+func TestLongMethodOfAServer(t *testing.T) {
+	s := asks(strings.Repeat("x", 1<<20), "")
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c := w.client("scout")
+	c.initialize(`{"elicitation":{}}`)
+	c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	for _, e := range w.events.of("refusal") {
+		if n := len(e.Method) + len(e.Text); n > 1024 {
+			t.Errorf("%d bytes of a refusal", n)
+		}
+	}
+	if len(w.events.of("refusal")) == 0 {
+		t.Error("nothing is recorded")
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,6 +101,21 @@ func teller(modern bool) (s *scripted, asked, busy *atomic.Int64, end chan struc
 	return s, asked, busy, end
 }
 
+// tells has the server, as it is reached now, tell of the resource, and waits until the
+// agent hears of it.
+func (s *scripted) tells(t *testing.T, in *events) {
+	t.Helper()
+	s.mu.Lock()
+	sink := s.peers[len(s.peers)-1].Events
+	s.mu.Unlock()
+	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+	for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
+		if got == "" {
+			t.Fatal("nobody is told")
+		}
+	}
+}
+
 // reaches waits until a count is that of something.
 func reaches(t *testing.T, count *atomic.Int64, want int64, what string) {
 	t.Helper()
@@ -132,15 +149,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 		busy.Store(0)
 		before := asked.Load()
 		reaches(t, asked, before+1, "asked until it tells")
-		s.mu.Lock()
-		sink := s.peers[len(s.peers)-1].Events
-		s.mu.Unlock()
-		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
-		for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
-			if got == "" {
-				t.Fatal("nobody is told")
-			}
-		}
+		s.tells(t, in)
 		if a := c.request("resources/unsubscribe", `{"uri":"notes:///a"}`); a.Error != nil {
 			t.Error(a.Raw)
 		}
@@ -189,15 +198,7 @@ func TestSubscriptionMoves(t *testing.T) {
 	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
 		t.Error(a.Raw)
 	}
-	s.mu.Lock()
-	sink := s.peers[len(s.peers)-1].Events
-	s.mu.Unlock()
-	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
-	for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
-		if got == "" {
-			t.Fatal("nobody is told")
-		}
-	}
+	s.tells(t, in)
 }
 
 // TestSubscriptionsEndAlone: a stream that ends because nobody listened any more has nothing
@@ -282,3 +283,94 @@ func TestListenedTooMuch(t *testing.T) {
 		t.Errorf("%d denials, %d outcomes", denied, n)
 	}
 }
+
+// TestListenedAcrossPolicies: a policy that comes while a stream is being made decides on what
+// is left of it, and takes away no more than it says.
+func TestListenedAcrossPolicies(t *testing.T) {
+	for record, want := range map[string]int{everything: 2, reader: 1} {
+		var w *world
+		var once sync.Once
+		s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			once.Do(func() {
+				w.write("scout", record)
+				w.adopt()
+			})
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}}
+		w = start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		in := w.client("scout").open(t.Context(), t, http.MethodPost,
+			`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["notes:///a","notes:///b"]},"_meta":{`+modernMeta+`}}}`,
+			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+		ack := in.next()
+		denied := 0
+		for _, e := range w.events.of("decision") {
+			if e.Decision == "deny" {
+				denied++
+			}
+		}
+		if n := strings.Count(ack, "notes:///"); n != want || denied != 2-want || len(s.calls()) != want {
+			t.Errorf("%d resources, %d denials, %d calls: %s", n, denied, len(s.calls()), ack)
+		}
+	}
+}
+
+// TestSubscriptionsLeftMeanwhile: what nobody wants to hear of any more, once it is asked for
+// again, is not told of for ever.
+func TestSubscriptionsLeftMeanwhile(t *testing.T) {
+	const many = 8
+	for _, modern := range []bool{false, true} {
+		var told sync.Map // by the uri, as long as the server tells
+		var asked atomic.Int64
+		restart := make(chan struct{})
+		s := &scripted{}
+		if modern {
+			s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
+		}
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			uri := string(notes.Find(r.Params))
+			switch r.Method {
+			case "resources/unsubscribe":
+				told.Delete(uri)
+			case "resources/subscribe", "subscriptions/listen":
+				if asked.Add(1) > many {
+					<-time.After(50 * time.Millisecond)
+				}
+				told.Store(uri, true)
+			}
+			if r.Method != "subscriptions/listen" {
+				return upstream.Answer{Result: []byte(`{}`)}, nil
+			}
+			sink.Notify("notifications/subscriptions/acknowledged", []byte(`{"notifications":{}}`))
+			select {
+			case <-restart:
+			case <-ctx.Done():
+				told.Delete(uri)
+			}
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		}
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		for i := range many {
+			c.request("resources/subscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
+		}
+		if modern {
+			for range many {
+				restart <- struct{}{}
+			}
+		} else if err := s.conns[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		reaches(t, &asked, many+1, "asked again")
+		for i := range many {
+			c.request("resources/unsubscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
+		}
+		until(t, "nobody is told of anything", func() bool {
+			left := 0
+			told.Range(func(any, any) bool { left++; return true })
+			return left == 0 && asked.Load() > many+1
+		})
+	}
+}
+
+var notes = regexp.MustCompile(`notes:///\d`)

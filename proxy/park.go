@@ -289,7 +289,10 @@ func (k *parking) take(ticket string) *parked {
 // abandon ends the call that an agent comes back to and may not make any more. Nobody else
 // would, and a program that waits for an answer may look at nothing else.
 func (c *call) abandon() {
-	state, _ := c.params.Get("requestState")
+	state, ok := c.params.Get("requestState")
+	if !ok {
+		return
+	}
 	text, _ := state.Str()
 	ticket, err := c.server.seal.open(c.bond("parked"), text)
 	if err != nil {

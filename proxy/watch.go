@@ -415,15 +415,8 @@ func (c *call) hear(l *listener, uri string) bool {
 		c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions, or calls in a minute"})
 		return false
 	}
-	w, v := c.watchable(uri)
-	if w == nil {
-		c.deny(v) // the agent sees that it is not granted, the operator why
-		return false
-	}
-	if _, ok := c.allow(v); !ok {
-		if c.stale {
-			c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "another policy came meanwhile"})
-		}
+	w, ok := c.allowed(uri)
+	if !ok {
 		return false
 	}
 	if err := c.watch(c.ctx, w); err != nil {
@@ -434,4 +427,28 @@ func (c *call) hear(l *listener, uri string) bool {
 	c.outcome(0, "")
 	l.watched[uri] = w
 	return true
+}
+
+// allowed decides on one resource, anew when another policy comes meanwhile. The agent sees
+// that it is not granted, the operator why.
+func (c *call) allowed(uri string) (*watched, bool) {
+	for range maxTurns {
+		w, v := c.watchable(uri)
+		if w == nil {
+			c.deny(v)
+			return nil, false
+		}
+		if _, ok := c.allow(v); ok {
+			return w, true
+		}
+		if !c.stale { // it could not be recorded
+			return nil, false
+		}
+		if !c.catchUp() {
+			c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()})
+			return nil, false
+		}
+	}
+	c.deny(restless())
+	return nil, false
 }

@@ -51,10 +51,7 @@ func mentioned(text string) string {
 // Readers do not agree on what a word begins behind; it is no letter of ASCII.
 func mention(text string) string {
 	for at := 0; at < len(text); {
-		end := len(text)
-		if i := strings.IndexFunc(text[at:], isBlank); i >= 0 {
-			end = at + i
-		}
+		end := wordEnd(text, at)
 		if found := mentionIn(text, at, end); found != "" {
 			return clip(found)
 		}
@@ -62,6 +59,16 @@ func mention(text string) string {
 		at = end + width
 	}
 	return ""
+}
+
+// wordEnd is where the word that begins at a place ends. A blank behind a \ is part of it.
+func wordEnd(text string, at int) int {
+	for i, r := range text[at:] {
+		if isBlank(r) && (i == 0 || text[at+i-1] != '\\') {
+			return at + i
+		}
+	}
+	return len(text)
 }
 
 // isBlank reports whether a character ends a word for clients, which are of JavaScript.
@@ -81,7 +88,7 @@ func mentionIn(text string, at, end int) string {
 		}
 		if quoted, ok := strings.CutPrefix(text[at+i+1:], `"`); ok {
 			inner, _, closed := strings.Cut(quoted, `"`)
-			if closed && (leadsOut(inner) || strings.ContainsAny(inner, "$") || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")) {
+			if closed && (strings.Contains(inner, "$") || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")) {
 				return word[i:]
 			}
 		}

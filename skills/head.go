@@ -92,7 +92,7 @@ func (h *head) misses(raw string) bool {
 		deeper := len(line)-len(rest) > h.margin
 		if !deeper && slices.Contains(h.lines, i+1) {
 			name, value, _ := strings.Cut(rest, ":")
-			in = key{asks: asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, text: true}
+			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, text: true}
 			if h.divided(in, value) {
 				return true
 			}
@@ -311,9 +311,14 @@ const (
 	agentKey     = "agent"
 )
 
-// asksFor reports whether a skill may use more for what stands behind a key.
-func asksFor(folded string) bool {
-	return slices.Contains(strings.Fields(strings.Join([]string{toolsKey, hookKeys, argumentsKey, contextKey, agentKey}, " ")), folded)
+// asksFor reports whether a skill may use more for what stands behind a key than what was
+// read there. Nothing is more than hooks.
+func (h *head) asksFor(folded string) bool {
+	switch folded {
+	case toolsKey, argumentsKey, contextKey, agentKey:
+		return true
+	}
+	return !h.hooks && slices.Contains(strings.Fields(hookKeys), folded)
 }
 
 // isVeil reports whether one of the names of arguments is more than a word: a client
