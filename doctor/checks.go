@@ -62,6 +62,7 @@ func Checks() []Check {
 		{"unpinned", capability.Warning, "upstreams whose tools may change unseen", "write pins: tofu, or pins: require", upstreams(unpinned)},
 		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
+		{"readable_key", capability.Warning, "private keys that others may read", "chmod 600 makes it private", readableKeys},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}

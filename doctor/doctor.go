@@ -16,6 +16,7 @@ type Subject struct {
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
 	Skills    []capability.Root         // the folders of skills
 	Widening  []string                  // providers that take a name for itself and everything beneath
+	Readable  []string                  // files of keys that others may read
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same
 	OS        string                    // runtime.GOOS
@@ -138,6 +139,15 @@ func exposedKeys(s Subject) []capability.Finding {
 				})
 			}
 		}
+	}
+	return found
+}
+
+// readableKeys finds keys that whoever uses this machine can read.
+func readableKeys(s Subject) []capability.Finding {
+	var found []capability.Finding
+	for _, file := range s.Readable {
+		found = append(found, capability.Finding{Pos: capability.Pos{File: file}, Text: "others may read this private key, and be taken for the gateway"})
 	}
 	return found
 }

@@ -247,8 +247,11 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be read"}
 	}
 	var client wire.Value
-	if l.tenant.only != nil {
+	switch {
+	case l.tenant.only != nil:
 		client = l.tenant.only.capabilities()
+	case method != askRoots:
+		return nil, l.unasked(method, "it is ambiguous whose this request is: not one call is up, or several are")
 	}
 	if err := s.mayAsk(l, client, method, doc.Root()); err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package proxy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	"capgate/upstream"
 )
 
 // TestDenialsAskNobody: a client that could ask its user something is asked nothing: what
@@ -28,5 +31,35 @@ func TestDenialsAskNobody(t *testing.T) {
 	}
 	if n := len(s.calls()); n > 0 {
 		t.Errorf("%d calls reached the server", n)
+	}
+}
+
+// TestAmbiguousIsAnEvent: what a program asks while several calls of clients without sessions
+// are up is nobody's, and is recorded.
+func TestAmbiguousIsAnEvent(t *testing.T) {
+	up, asked := make(chan struct{}, 2), make(chan struct{})
+	s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		up <- struct{}{}
+		<-asked
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}}
+	c, args := asking(t, s)
+	answers := make(chan said, 2)
+	for range 2 {
+		go func() { answers <- c.w.client("scout").modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`) }()
+		<-up
+	}
+	_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+	if err == nil || !strings.Contains(err.Error(), "ambiguous") {
+		t.Error(err)
+	}
+	if e := c.w.events.of("refusal"); len(e) != 1 || !strings.Contains(e[0].Text, "ambiguous") {
+		t.Errorf("%+v", e)
+	}
+	close(asked)
+	for range 2 {
+		if a := <-answers; strings.Contains(a.Raw, "inputRequests") {
+			t.Error(a.Raw)
+		}
 	}
 }

@@ -11,8 +11,8 @@
 // # Limitations
 //
 // Over stdio, and over HTTP+SSE, nothing says which call a server's request belongs
-// to. It is given to the call that is in flight when there is one, and refused when
-// there are several. A call that has been sent is not sent again when the
+// to. It is given to the call that is in flight when there is one, and to who takes
+// events when there are several. A call that has been sent is not sent again when the
 // connection breaks; a server that nobody calls is not restarted.
 //
 // A process that leaves its group outlives its server unless a sandbox holds it.

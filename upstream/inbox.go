@@ -254,24 +254,19 @@ func (w *waiting) over() {
 
 // addressee says who answers a request of the server, and notes that it waits.
 // Nothing says which call it is for, unless there is only one, and nobody else
-// could have made another that was given up.
+// could have made another that was given up: else it is for who takes events.
 func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sink := p.event
-	mine := p.asking()
 	switch {
 	case len(p.asks) >= maxAsks:
 		return nil, &Refusal{Code: codeInternal, Message: "too many requests wait for an answer"}
 	case p.asks[w.id] != nil:
 		return nil, &Refusal{Code: codeRequest, Message: "there is a request with this id already"}
-	case len(mine) > 1:
-		return nil, &Refusal{Code: codeInternal, Message: "several calls are in flight: it is ambiguous whose this request is"}
 	}
-	for _, c := range mine {
-		if !p.many {
-			w.during, sink = used(c), c.sink
-		}
+	sink := p.event
+	if mine := p.asking(); len(mine) == 1 && !p.many {
+		w.during, sink = used(mine[0]), mine[0].sink
 	}
 	p.asks[w.id] = w
 	return sink, nil

@@ -381,17 +381,15 @@ func (f *feed) tokened(m message) *waiter {
 	return nil
 }
 
-// ask has a request of the server answered by the one call in flight; with none,
-// by the events. With several, nobody can know whose it is, nor where several
+// ask has a request of the server answered by the one call in flight. With none, by
+// the events, and with several, as nobody can know whose it is, nor where several
 // parties make them.
 func (f *feed) ask(m message) error {
-	w, alone := f.only()
+	w := f.only()
 	sink, ctx := f.events, f.life
 	switch {
 	case m.method == ping:
 		sink, w = pong{}, nil
-	case !alone:
-		sink, w = several{}, nil
 	case f.many:
 		w = nil
 	case w != nil:
@@ -423,26 +421,20 @@ func (f *feed) ask(m message) error {
 	return nil
 }
 
-// several is the sink of what may belong to any of several calls.
-type several struct{ unheard }
-
-// Ask refuses.
-func (several) Ask(context.Context, string, []byte) ([]byte, error) {
-	return nil, &Refusal{Code: codeRequest, Message: "it cannot be known which call this belongs to"}
-}
-
-// only returns the call in flight that a question could belong to, if there is not
-// more than one. What the gateway asks for itself has no sink but the events.
-func (f *feed) only() (w *waiter, alone bool) {
+// only returns the call in flight that a question could belong to, nil when there are
+// several. What the gateway asks for itself has no sink but the events.
+func (f *feed) only() *waiter {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := 0
+	var w *waiter
 	for _, one := range f.waiting {
 		if one.own {
 			continue
 		}
+		if w != nil {
+			return nil
+		}
 		w = one
-		n++
 	}
-	return w, n < 2
+	return w
 }

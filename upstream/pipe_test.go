@@ -378,10 +378,11 @@ func TestAsk(t *testing.T) {
 		}
 	})
 	t.Run("ambiguous", func(t *testing.T) {
-		conn := started(t, program(t, "plain"), upstream.Options{})
+		events := &sink{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(`"events"`), nil }}
+		conn := started(t, program(t, "plain"), upstream.Options{Events: events})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = conn.Call(ctx, tool("silence", 0), &sink{}) }()
-		for !strings.Contains(resultOf(t, conn, tool("ask", 0), &sink{}), "ambiguous") {
+		for !strings.Contains(resultOf(t, conn, tool("ask", 0), &sink{}), "events") {
 			runtime.Gosched() // until the other call is in flight
 		}
 		cancel()

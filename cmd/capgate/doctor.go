@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -56,6 +57,9 @@ func (w *world) subject() doctor.Subject {
 			s.Widening = append(s.Widening, p.Name)
 		}
 	}
+	if file := w.cfg.Listen.Key; file != "" && othersRead(file) {
+		s.Readable = append(s.Readable, file)
+	}
 	s.Skills, _ = roots(w.cfg.Skills.Folders, w.view) // found when the fence was made
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
@@ -68,6 +72,12 @@ func (w *world) subject() doctor.Subject {
 		}
 	}
 	return s
+}
+
+// othersRead reports whether a file may be read by who is neither its owner nor of its group.
+func othersRead(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows"
 }
 
 func serverOf(u *config.Upstream) doctor.Upstream {
