@@ -21,7 +21,8 @@ const (
 const (
 	firstAgain   = time.Second
 	longestAgain = time.Minute
-	oneAgain     = 3 * time.Second // that it has to answer for one resource
+	oneTime      = 3 * time.Second // that it has to answer for one resource
+	againAtOnce  = 8
 )
 
 // following is a resource that a server is asked to tell of.
@@ -129,39 +130,52 @@ func (l *line) mayFollow() int {
 // resource any more is told so.
 func (l *line) unwatch(uri string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	f := l.followed[uri]
 	if f == nil {
-		l.mu.Unlock()
 		return
 	}
-	if f.watchers--; f.watchers > 0 {
-		l.mu.Unlock()
-		return
+	if f.watchers--; f.watchers == 0 {
+		l.tenant.server.work.Go(func() { l.hush(uri, f) })
 	}
-	delete(l.followed, uri)
-	conn, cancel := f.conn, f.cancel
-	l.mu.Unlock()
-	cancel()
-	l.hushed(conn, uri)
 }
 
-// hushed tells a server of the legacy era that nobody wants to hear of a resource.
-func (l *line) hushed(conn upstream.Conn, uri string) {
-	if conn == nil || conn.Info().Modern {
+// hush forgets a resource, unless somebody came meanwhile. Who comes while the server is
+// told has it asked after that.
+func (l *line) hush(uri string, f *following) {
+	s := l.tenant.server
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-s.ctx.Done():
 		return
 	}
-	s := l.tenant.server
-	s.work.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, listTime)
+	l.mu.Lock()
+	if f.watchers > 0 {
+		l.mu.Unlock()
+		return
+	}
+	conn, cancel := f.conn, f.cancel
+	f.conn = nil
+	l.mu.Unlock()
+	cancel()
+	if conn != nil && !conn.Info().Modern {
+		ctx, cancel := context.WithTimeout(s.ctx, oneTime)
 		defer cancel()
 		params := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
 		if _, err := conn.Call(ctx, upstream.Request{Method: "resources/unsubscribe", Params: params}, nil); err != nil {
 			s.log.Debug("a subscription did not end cleanly", "upstream", l.up().Name, "error", err)
 		}
-	})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.watchers == 0 && l.followed[uri] == f {
+		delete(l.followed, uri)
+	}
 }
 
-// follow asks over a connection, unless the server tells over it already.
+// follow asks over a connection, unless the server tells over it already, or nobody wants
+// to hear of it any more.
 func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *following) error {
 	select {
 	case f.turn <- struct{}{}:
@@ -170,9 +184,9 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 		return ctx.Err()
 	}
 	l.mu.Lock()
-	tells := f.conn == conn
+	needless := f.conn == conn || f.watchers == 0
 	l.mu.Unlock()
-	if tells {
+	if needless {
 		return nil
 	}
 	ended, err := l.ask(ctx, conn, uri, f)
@@ -183,14 +197,7 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 	f.conn, f.ended = conn, ended
 	watch := l.heard != conn
 	l.heard = conn
-	now, cancel := l.followed[uri], f.cancel
 	l.mu.Unlock()
-	if now != f { // everybody has left, meanwhile
-		cancel()
-	}
-	if now == nil { // and nobody came
-		l.hushed(conn, uri)
-	}
 	select {
 	case <-ended: // so soon that nobody knew of it
 		l.stopped(conn, ended)
@@ -285,7 +292,7 @@ func (l *line) restore() (done bool) {
 	used := l.inUse()
 	l.mu.Lock()
 	silent := maps.Clone(l.followed)
-	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil })
+	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil || f.watchers == 0 })
 	if l.asks = used && len(silent) > 0; !l.asks {
 		l.mu.Unlock()
 		return true
@@ -304,8 +311,15 @@ func (l *line) restore() (done bool) {
 	if within(listTime, func(ctx context.Context) (err error) { conn, err = l.link.Conn(ctx); return err }) != nil {
 		return false
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	room := make(chan struct{}, againAtOnce)
 	for uri, f := range silent { // one that is refused, or that the server hangs on, keeps none of the others
-		_ = within(oneAgain, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) })
+		room <- struct{}{}
+		asking.Go(func() {
+			_ = within(oneTime, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) })
+			<-room
+		})
 	}
 	return false
 }

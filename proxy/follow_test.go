@@ -374,3 +374,35 @@ func TestSubscriptionsLeftMeanwhile(t *testing.T) {
 }
 
 var notes = regexp.MustCompile(`notes:///\d`)
+
+// TestSubscribedAnewAtOnce: who leaves and comes back at once is told, however long the
+// server takes to hear that he left.
+func TestSubscribedAnewAtOnce(t *testing.T) {
+	var told atomic.Bool
+	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		switch r.Method {
+		case "resources/unsubscribe":
+			<-time.After(50 * time.Millisecond)
+			told.Store(false)
+		case "resources/subscribe":
+			told.Store(true)
+		}
+		return upstream.Answer{Result: []byte(`{}`)}, nil
+	}}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for range 3 {
+		c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+		c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
+		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+			t.Error(a.Raw)
+		}
+	}
+	<-time.After(200 * time.Millisecond)
+	if !told.Load() {
+		t.Error("nobody is told")
+	}
+	c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
+	until(t, "the server is told to be silent", func() bool { return !told.Load() })
+}
