@@ -7,6 +7,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/skills"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -30,7 +31,46 @@ func (c *call) getPrompt() reply {
 	if unfilled != nil {
 		return c.deny(*unfilled)
 	}
-	return c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)})
+	return c.tame(c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)}))
+}
+
+// tame withholds a prompt whose text has clients do something by themselves, without
+// asking, that the agent may not: run commands, or read files.
+func (c *call) tame(r reply) reply {
+	if r.result == nil {
+		return r
+	}
+	var doc wire.Doc
+	if doc.Parse(r.result, wire.Limits{Bytes: len(r.result) + 1}) != nil {
+		return fail(codeInternal, "what the server says to the prompt cannot be read")
+	}
+	texts := appendTexts(nil, doc.Root())
+	for _, between := range []string{"", "\n"} { // clients put them together
+		s := c.policy.Gate.Skill(c.agent, skills.Prompt(strings.Join(texts, between)))
+		for _, m := range s.Missing {
+			return c.deny(gate.Verdict{
+				Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: capability.Verb(m.Need.Verb),
+				Why: "some clients do by themselves what the text of the prompt says",
+			})
+		}
+	}
+	return r
+}
+
+// appendTexts appends what a client may take for a text of a message, in its order.
+func appendTexts(texts []string, v wire.Value) []string {
+	if text, ok := v.Str(); ok {
+		return append(texts, text)
+	}
+	for one := range v.Elems() {
+		texts = appendTexts(texts, one)
+	}
+	for key, one := range v.Members() {
+		if name, _ := key.Str(); one.Kind() != wire.String || strings.EqualFold(name, "text") || strings.EqualFold(name, "content") {
+			texts = appendTexts(texts, one)
+		}
+	}
+	return texts
 }
 
 // withhold denies what would be allowed of a definition that somebody must look at

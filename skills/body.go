@@ -35,6 +35,12 @@ func injected(h *head, text []byte) []Need {
 	return needs
 }
 
+// Prompt is what clients do by themselves with the text of a prompt, which they run like
+// that of a skill.
+func Prompt(text string) *Skill {
+	return &Skill{Path: "prompt", Needs: injected(new(head), []byte(text))}
+}
+
 // mentioned finds the first file that a text has read for it, also once what a client
 // fills in is nothing, or a blank.
 func mentioned(text string) string {
