@@ -185,6 +185,8 @@ type loose struct{ line *line }
 func (e loose) Notify(method string, params []byte) {
 	l := e.line
 	switch method {
+	case upstream.HeardAgain:
+		l.renewed()
 	case "notifications/tools/list_changed":
 		l.renew(toolList)
 	case "notifications/prompts/list_changed":

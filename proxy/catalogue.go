@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -97,13 +98,13 @@ func (c *catalogue) print() fingerprint {
 }
 
 // fresh reports whether nothing has changed since the catalogue was made.
-func (c *catalogue) fresh(p *Policy) bool {
+func (c *catalogue) fresh(p *Policy, now time.Time) bool {
 	if c == nil || c.policy != p {
 		return false
 	}
 	for i := range c.sources {
 		for k := range listKinds {
-			if v := c.sources[i].versions[k]; v == 0 || v != c.sources[i].line.lists[k].version() {
+			if v := c.sources[i].versions[k]; v == 0 || v != c.sources[i].line.lists[k].version(now) {
 				return false
 			}
 		}
@@ -117,7 +118,7 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 	for {
 		t.mu.Lock()
 		p := t.server.policy.Load()
-		if t.current.fresh(p) {
+		if t.current.fresh(p, t.server.now()) {
 			defer t.mu.Unlock()
 			return t.current, nil
 		}
@@ -152,6 +153,13 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 
 // errStale says that another policy has come into force meanwhile.
 var errStale = errors.New("the policy has changed")
+
+// is reports whether another catalogue would be made of the same.
+func (c *catalogue) is(other *catalogue) bool {
+	return c != nil && c.policy == other.policy && slices.EqualFunc(c.sources, other.sources, func(x, y source) bool {
+		return x.line == y.line && x.versions == y.versions && !slices.Contains(x.versions[:], 0)
+	})
+}
 
 // construction is a catalogue that is being made, for those who wait for it.
 type construction struct {
@@ -194,6 +202,9 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	fetching.Wait()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
+	}
+	if before := t.known(); before.is(c) {
+		return before, nil
 	}
 	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists)}
 	for i := range lists {

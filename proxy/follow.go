@@ -228,7 +228,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 		return nil, err
 	}
 	params := append([]byte(`{"notifications":{"resourceSubscriptions":[`+text+`]},"_meta":`), l.meta(conn.Info())(nil)...)
-	heard := acknowledged{loose: loose{l}, heard: make(chan struct{})}
+	heard := acknowledged{loose: loose{l}, uri: uri, heard: make(chan struct{}), refused: make(chan struct{})}
 	ended := make(chan struct{})
 	s := l.tenant.server
 	life, cancel := context.WithCancel(s.ctx)
@@ -245,6 +245,9 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	select {
 	case <-heard.heard:
 		return ended, nil
+	case <-heard.refused:
+		cancel()
+		return nil, refused
 	case <-ended:
 		return nil, refused
 	case <-ctx.Done():
@@ -324,18 +327,39 @@ func (l *line) restore() (done bool) {
 	return false
 }
 
-// acknowledged is told when a server has begun to tell of something.
+// acknowledged is told when a server has begun to tell of something, or that it will not.
 type acknowledged struct {
 	loose
-	once  sync.Once
-	heard chan struct{}
+	uri            string
+	once           sync.Once
+	heard, refused chan struct{}
 }
 
 // Notify passes on what comes after the acknowledgement.
 func (a *acknowledged) Notify(method string, params []byte) {
-	if method == "notifications/subscriptions/acknowledged" {
-		a.once.Do(func() { close(a.heard) })
+	if method != "notifications/subscriptions/acknowledged" {
+		a.loose.Notify(method, params)
 		return
 	}
-	a.loose.Notify(method, params)
+	is := a.refused
+	if a.grants(params) {
+		is = a.heard
+	}
+	a.once.Do(func() { close(is) })
+}
+
+// grants reports whether the resource is among those that the server says it will tell of.
+func (a *acknowledged) grants(params []byte) bool {
+	var doc wire.Doc
+	if doc.Parse(params, wire.Limits{}) != nil {
+		return false
+	}
+	granted, _ := doc.Root().Get("notifications")
+	uris, _ := granted.Get("resourceSubscriptions")
+	for uri := range uris.Elems() {
+		if uri.Equal(a.uri) {
+			return true
+		}
+	}
+	return false
 }

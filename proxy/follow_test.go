@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -99,6 +100,13 @@ func teller(modern bool) (s *scripted, asked, busy *atomic.Int64, end chan struc
 		}
 	}
 	return s, asked, busy, end
+}
+
+// agreed is the acknowledgement of a server that tells of all that it is asked for.
+func agreed(r upstream.Request) []byte {
+	var asked struct{ Notifications json.RawMessage }
+	_ = json.Unmarshal(r.Params, &asked) // what cannot be read is not agreed to
+	return []byte(`{"notifications":` + string(asked.Notifications) + `}`)
 }
 
 // tells has the server, as it is reached now, tell of the resource, and waits until the
@@ -244,7 +252,7 @@ func TestSubscriptionsComeBackEach(t *testing.T) {
 			asked.Add(1)
 		default:
 		}
-		sink.Notify("notifications/subscriptions/acknowledged", []byte(`{"notifications":{}}`))
+		sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
 		select {
 		case <-ends:
 			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
@@ -340,7 +348,7 @@ func TestSubscriptionsLeftMeanwhile(t *testing.T) {
 			if r.Method != "subscriptions/listen" {
 				return upstream.Answer{Result: []byte(`{}`)}, nil
 			}
-			sink.Notify("notifications/subscriptions/acknowledged", []byte(`{"notifications":{}}`))
+			sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
 			select {
 			case <-restart:
 			case <-ctx.Done():

@@ -2,21 +2,13 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/upstream"
 	"capgate/wire"
-)
-
-const (
-	listTime = 30 * time.Second // to fetch a list
-	patience = 3 * time.Second  // that other servers are waited for, before a list is shown without theirs
 )
 
 // line is the connection to one upstream for one tenant, with the lists that the
@@ -76,7 +68,7 @@ func (k listKind) words() (method, member, ability string) {
 func newLine(t *tenant, u *Upstream, root string) *line {
 	l := &line{tenant: t, made: u, root: root, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}, nudge: make(chan struct{}, 1)}
 	for i := range l.lists {
-		l.lists[i].wanted = 1
+		l.lists[i].wanted, l.lists[i].age = 1, listKind(i).age()
 	}
 	l.link = upstream.NewLink(u.Name, l.dial, upstream.LinkOptions{OnUp: l.cameUp})
 	return l
@@ -185,11 +177,16 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 		return nil
 	}
 	l.cameBack(conn)
+	l.renewed()
+	return nil
+}
+
+// renewed has everything looked at again that the server may have changed unseen.
+func (l *line) renewed() {
 	for i := range l.lists {
 		l.lists[i].renew()
 	}
 	l.tenant.touched(none)
-	return nil
 }
 
 // touched makes everyone who sees a tenant's servers look again.
@@ -206,200 +203,6 @@ func (t *tenant) touched(said listKind) {
 	for _, in := range t.inner() {
 		in.changed(said)
 	}
-}
-
-// listing is one list of a server, as it was fetched last.
-type listing struct {
-	mu     sync.Mutex
-	wanted uint64 // counts up whenever the server says that the list has changed
-	have   uint64 // which of them the items are
-	items  []item
-	err    error
-	busy   chan struct{} // closed when the fetch that is on has ended
-	since  time.Time     // when that began
-}
-
-// item is one entry of a list, as the server wrote it.
-type item struct {
-	raw  []byte
-	doc  *wire.Doc // over raw
-	exam *exam     // what can be said of it by itself
-
-	skill *served // in place of all that, of a skill
-}
-
-func (i item) text(key string) string {
-	v, _ := i.doc.Root().Get(key)
-	text, _ := v.Str()
-	return text
-}
-
-// renew makes the next look fetch the list again.
-func (g *listing) renew() {
-	g.mu.Lock()
-	g.wanted++
-	g.mu.Unlock()
-}
-
-// version says which state of the list is known, 0 for none.
-func (g *listing) version() uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.have != g.wanted {
-		return 0
-	}
-	return g.have
-}
-
-var errPatience = errors.New("the server is being waited for")
-
-// list returns a list of the server, and fetches it when it is not known or has
-// changed. A fetch is waited for as long as is said; after that, and while the server
-// does not answer, what it said last is what there is.
-func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, uint64, error) {
-	g := &l.lists[k]
-	for {
-		g.mu.Lock()
-		if g.have == g.wanted {
-			items, have := g.items, g.have
-			g.mu.Unlock()
-			return items, have, nil
-		}
-		busy := g.busy
-		if busy == nil {
-			busy = make(chan struct{})
-			g.busy, g.since = busy, time.Now()
-			wanted := g.wanted
-			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
-		}
-		left := time.NewTimer(wait - time.Since(g.since))
-		g.mu.Unlock()
-		select {
-		case <-busy:
-			left.Stop()
-		case <-left.C:
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return g.items, 0, errPatience
-		case <-ctx.Done():
-			left.Stop()
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return g.items, 0, ctx.Err()
-		}
-		g.mu.Lock()
-		items, have, err := g.items, g.have, g.err
-		g.mu.Unlock()
-		if err != nil {
-			return items, 0, err
-		}
-		if have != 0 {
-			return items, have, nil
-		}
-	}
-}
-
-// fetch gets a list and puts it where it is looked for.
-func (l *line) fetch(k listKind, wanted uint64) {
-	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
-	defer cancel()
-	items, err := l.get(ctx, k)
-	g := &l.lists[k]
-	g.mu.Lock()
-	if g.err = err; err == nil {
-		g.items, g.have = append([]item{}, items...), wanted // none is not the same as unknown
-	}
-	busy := g.busy
-	g.busy = nil
-	g.mu.Unlock()
-	close(busy)
-	if err != nil {
-		l.again(k)
-	}
-	if !errors.Is(err, context.Canceled) {
-		l.lament(err)
-	}
-	if err == nil {
-		l.tenant.touched(none)
-	}
-}
-
-// lament logs why lists cannot be had, once for all of them until one can.
-func (l *line) lament(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	l.mu.Lock()
-	known := l.trouble == text
-	l.trouble = text
-	l.mu.Unlock()
-	if !known && err != nil {
-		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up().Name, "error", err)
-	}
-}
-
-// againTime is the wait before a list that could not be had is asked for again,
-// as long as somebody waits to be told of it.
-const againTime = time.Second
-
-// again asks for a list once more, later: agents that were shown less than there is
-// are told when it is there.
-func (l *line) again(k listKind) {
-	t := l.tenant
-	t.mu.Lock()
-	listened := !t.alone() && t.lines[l.up().Name] == l && !t.closed
-	t.mu.Unlock()
-	if !listened && t.agent != "" {
-		return
-	}
-	t.server.work.Go(func() {
-		wait := time.NewTimer(againTime)
-		defer wait.Stop()
-		select {
-		case <-t.server.ctx.Done():
-			return
-		case <-wait.C:
-		}
-		t.mu.Lock()
-		current := t.lines[l.up().Name] == l && !t.closed
-		t.mu.Unlock()
-		if current && l.lists[k].version() == 0 {
-			_, _, _ = l.list(t.server.ctx, k, patience) // what comes of it, it tells itself
-		}
-	})
-}
-
-func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
-	conn, err := l.link.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if k == skillList {
-		return l.skills(ctx, conn)
-	}
-	method, member, ability := k.words()
-	if !able(conn.Info(), ability) {
-		return nil, nil
-	}
-	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
-	if err != nil {
-		return nil, err
-	}
-	items := make([]item, len(raw))
-	for i, r := range raw {
-		doc, err := wire.Parse(r)
-		if err != nil || doc.Root().Kind() != wire.Object {
-			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)
-		}
-		items[i] = item{raw: r, doc: doc}
-		if k == toolList {
-			items[i].exam = examine(items[i])
-		} else {
-			items[i].exam = skim(items[i])
-		}
-	}
-	return items, nil
 }
 
 // able reports whether a server said that it can do something.

@@ -233,7 +233,7 @@ func (c *catalogue) current(l *line) bool {
 	for i := range c.sources {
 		if c.sources[i].line == l {
 			v := c.sources[i].versions[toolList]
-			return v != 0 && v == l.lists[toolList].version()
+			return v != 0 && v == l.lists[toolList].version(l.tenant.server.now())
 		}
 	}
 	return false

@@ -269,8 +269,7 @@ func (v *visit) get() {
 // stream sends what is queued for a session, until either side ends it.
 func (v *visit) stream(s *session) {
 	beginStream(v.w)
-	rc := http.NewResponseController(v.w)
-	if rc.Flush() != nil {
+	if http.NewResponseController(v.w).Flush() != nil {
 		return
 	}
 	beat := time.NewTicker(heartbeat)
@@ -294,11 +293,7 @@ func (v *visit) stream(s *session) {
 		case <-v.r.Context().Done():
 			return
 		case <-beat.C:
-			give(v.w, 0)
-			if _, err := v.w.Write([]byte(": \n\n")); err != nil || rc.Flush() != nil {
-				return
-			}
-			if !v.server.policy.Load().holds(v.credential, v.agent, v.server.now()) {
+			if writeSign(v.w) != nil || !v.server.policy.Load().holds(v.credential, v.agent, v.server.now()) {
 				return // the token is no longer good
 			}
 		}

@@ -138,7 +138,7 @@ func (s *fakeServer) handle(m asking) {
 func (s *fakeServer) discover(m asking) {
 	switch s.mode {
 	case "modern":
-		result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"instructions":"be brief","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"2"}}}`)
+		result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{"listChanged":true}},"instructions":"be brief","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"2"}}}`)
 	case "mute":
 	case "touchy":
 		fmt.Fprintln(os.Stderr, "expected initialize")

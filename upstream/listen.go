@@ -28,29 +28,43 @@ func (c *web) listen(info Info) {
 		if params == nil {
 			return
 		}
-		once = func(*eventReader) bool { return c.subscribe(params) }
+		once = func(_ *eventReader, again bool) bool { return c.subscribe(params, again) }
 	}
 	ev := newEventReader(nil, c.limit)
+	insist(c.life, func(again bool) (time.Duration, bool) {
+		ok := once(ev, again)
+		return ev.retry, ok
+	})
+}
+
+// insist does something once more whenever it has ended, until it is not worth it or the
+// context ends. A server may say how long to wait.
+func insist(ctx context.Context, once func(again bool) (wait time.Duration, ok bool)) {
 	pause := firstPause
-	for {
+	for again := false; ; again = true {
 		began := time.Now()
-		if !once(ev) {
+		wait, ok := once(again)
+		if !ok {
 			return
 		}
 		if time.Since(began) > lasting {
 			pause = firstPause
 		}
 		spread := time.Duration(rand.Int64N(int64(pause) / 4))
-		if sleep(c.life, min(max(pause, ev.retry), mostPause)+spread) != nil {
+		if sleep(ctx, min(max(pause, wait), mostPause)+spread) != nil {
 			return
 		}
 		pause = min(2*pause, mostPause)
 	}
 }
 
+// HeardAgain is what a sink of events is notified of when a server is listened to once
+// more: what changed meanwhile was not told.
+const HeardAgain = "capgate/heard_again"
+
 // hear opens the stream of the legacy era, and reports whether it is worth to be
 // opened again.
-func (c *web) hear(ev *eventReader) bool {
+func (c *web) hear(ev *eventReader, again bool) bool {
 	x := c.begin(c.life, c.events)
 	defer x.finish()
 	x.id = 0 // nothing on this stream is an answer
@@ -69,6 +83,9 @@ func (c *web) hear(ev *eventReader) bool {
 		return passes(resp.StatusCode)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if again {
+		c.events.Notify(HeardAgain, nil)
+	}
 	ev.resume(resp.Body)
 	doc := c.doc()
 	defer c.putDoc(doc)
@@ -94,8 +111,8 @@ func passes(status int) bool {
 
 // subscribe is the same in the modern era, where the stream is an answer that does
 // not come as long as there is something to hear.
-func (c *web) subscribe(params []byte) bool {
-	answer, err := c.Call(c.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{c.events})
+func (c *web) subscribe(params []byte, again bool) bool {
+	answer, err := c.Call(c.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{c.events, again})
 	var odd *strange
 	switch {
 	case c.life.Err() != nil:
@@ -132,12 +149,18 @@ func (c Client) wishes(info Info) []byte {
 }
 
 // subscriber is a sink of events, without what only says that they will come.
-type subscriber struct{ Sink }
+type subscriber struct {
+	Sink
+	again bool
+}
 
 // Notify hands on a notification.
 func (s subscriber) Notify(method string, params []byte) {
-	if method != "notifications/subscriptions/acknowledged" {
+	switch {
+	case method != "notifications/subscriptions/acknowledged":
 		s.Sink.Notify(method, params)
+	case s.again:
+		s.Sink.Notify(HeardAgain, nil)
 	}
 }
 

@@ -36,6 +36,9 @@ func TestHTTPListen(t *testing.T) {
 	if got := k.hear(t); got != "notifications/tools/list_changed" {
 		t.Errorf("heard %s", got)
 	}
+	if got := k.hear(t); got != upstream.HeardAgain {
+		t.Errorf("heard %s", got)
+	}
 	if got := k.hear(t); got != `notifications/again{"after":"7"}` {
 		t.Errorf("heard %s", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"capgate/wire"
 )
@@ -32,7 +33,8 @@ type pipe struct {
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
 	done  chan struct{}
-	end   context.CancelFunc // of the life that asks are answered in
+	life  context.Context    //nolint:containedctx // of what goes on besides calls
+	end   context.CancelFunc // of the same
 	tasks sync.WaitGroup     // what goes on besides calls
 
 	mu      sync.Mutex
@@ -78,7 +80,7 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 	}
 	info, err := greet(ctx, conn, o.Client, p.Name)
 	if err == nil {
-		conn.follow(ctx, o.Client.orDefault(), info)
+		conn.follow(o.Client.orDefault(), info)
 		return conn, nil
 	}
 	if o.Client.Protocol == "" && conn.isDone() && ctx.Err() == nil {
@@ -98,16 +100,17 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 
 // follow asks a server of the modern era to tell of changes, for as long as the
 // connection lasts. One of the legacy era does so unasked.
-func (p *pipe) follow(ctx context.Context, c Client, info Info) {
+func (p *pipe) follow(c Client, info Info) {
 	params := c.wishes(info)
 	if !info.Modern || params == nil {
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // the call ends with the connection
 	p.tasks.Go(func() {
-		if _, err := p.Call(ctx, Request{Method: "subscriptions/listen", Params: params}, nil); err != nil {
+		insist(p.life, func(again bool) (time.Duration, bool) {
+			answer, err := p.Call(p.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{p.event, again})
 			p.said.log.Debug("the server tells of no more changes", "error", err)
-		}
+			return 0, answer.Error == nil && !p.isDone()
+		})
 	})
 }
 
@@ -115,6 +118,7 @@ func (p *pipe) follow(ctx context.Context, c Client, info Info) {
 func launch(ctx context.Context, program Program, o Options) (*pipe, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	p := newPipe(program.Name, o, end)
+	p.life = life
 	proc, err := start(program)
 	if err != nil {
 		end()

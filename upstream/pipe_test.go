@@ -331,6 +331,18 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
+// TestListensAgain: a modern server that ends the stream of changes is asked for another, and
+// what changed meanwhile is to be looked for.
+func TestListensAgain(t *testing.T) {
+	events := newRecorder()
+	started(t, program(t, "modern"), upstream.Options{Events: events})
+	for range 2 {
+		if got := events.hear(t); got != upstream.HeardAgain {
+			t.Errorf("heard %s", got)
+		}
+	}
+}
+
 func TestAsk(t *testing.T) {
 	t.Run("of a call", func(t *testing.T) {
 		conn := started(t, program(t, "plain"), upstream.Options{Events: &sink{}})

@@ -1,0 +1,173 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// asked counts how often something was asked for.
+func (s *scripted) asked(method string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.got {
+		if r.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *scripted) relist(method, list string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists[method] = list
+}
+
+// TestListsAge: a server that tells of no changes is asked for its lists again after a while,
+// so that a definition which has changed is noticed, by calls as well, and sessions are told.
+func TestListsAge(t *testing.T) {
+	k := new(clock)
+	s := &scripted{}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	call := func() said {
+		return c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	}
+	for range 3 {
+		c.request("tools/list", "{}")
+		if a := call(); !strings.Contains(a.Raw, "done") {
+			t.Fatal(a.Raw)
+		}
+	}
+	if n := s.asked("tools/list"); n != 1 {
+		t.Fatalf("asked for %d times within a minute", n)
+	}
+	k.forward(2 * time.Minute)
+	for range 3 {
+		c.request("tools/list", "{}")
+		if a := call(); !strings.Contains(a.Raw, "done") {
+			t.Fatal(a.Raw)
+		}
+	}
+	if n := s.asked("tools/list"); n != 2 {
+		t.Fatalf("asked for %d times, and one minute has gone by", n)
+	}
+	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
+	k.forward(2 * time.Minute)
+	if a := call(); denialOf(t, a).Code != "tool_quarantined" {
+		t.Errorf("changed behind our back: %s", a.Raw)
+	}
+	if got := in.next(); !strings.Contains(got, "tools/list_changed") {
+		t.Errorf("told %s", got)
+	}
+}
+
+// TestOldListIsKept: what was known of a server whose lists cannot be had any more, or take
+// long, can be called on, and nobody waits long for it.
+func TestOldListIsKept(t *testing.T) {
+	k := new(clock)
+	s := &scripted{}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	for _, broken := range []func(){
+		func() { s.relist("tools/list", `"tools":"none"`) },
+		func() { s.slow = 3 * time.Second },
+	} {
+		broken()
+		k.forward(2 * time.Minute)
+		start := time.Now()
+		for range 3 {
+			if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
+				t.Error(a.Raw)
+			}
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("waited %s", took)
+		}
+	}
+}
+
+// TestListsThatFail: however often agents ask, a server whose list cannot be had is asked for
+// it about once a second.
+func TestListsThatFail(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "prompts/list": `"prompts":"none"`}}
+	for _, shared := range []bool{false, true} {
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Shared: shared})
+		c := w.client("scout")
+		c.initialize("{}")
+		for range 200 {
+			c.request("tools/list", "{}")
+		}
+		before := s.asked("prompts/list")
+		<-time.After(2500 * time.Millisecond)
+		if n := s.asked("prompts/list") - before; n > 4 || n == 0 {
+			t.Errorf("shared %t: asked %d times, when nobody asks", shared, n)
+		}
+		if e := c.open(t.Context(), t, http.MethodDelete, ""); e.resp.StatusCode != http.StatusNoContent {
+			t.Fatal(e.resp.StatusCode)
+		}
+		<-time.After(1500 * time.Millisecond)
+		before = s.asked("prompts/list")
+		<-time.After(1500 * time.Millisecond)
+		if n := s.asked("prompts/list") - before; n > 0 {
+			t.Errorf("shared %t: asked %d times, when nobody is there", shared, n)
+		}
+	}
+}
+
+// TestNotGranted: a server that acknowledges a subscription without the resource has refused.
+func TestNotGranted(t *testing.T) {
+	for _, ack := range []string{`{}`, `{"notifications":{}}`, `{"notifications":{"resourceSubscriptions":["notes:///b"]}}`, `{"notifications":{"resourceSubscriptions":"notes:///a"}}`} {
+		s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}}
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method == "subscriptions/listen" {
+				sink.Notify("notifications/subscriptions/acknowledged", []byte(ack))
+				<-ctx.Done()
+				return upstream.Answer{}, ctx.Err()
+			}
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		}
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error == nil || !strings.Contains(a.Raw, "refused the subscription") {
+			t.Errorf("%s: %s", ack, a.Raw)
+		}
+	}
+}
+
+// TestBurst: what a server says quickly within a call arrives, all of it.
+func TestBurst(t *testing.T) {
+	const many = 5000
+	var told atomic.Int64
+	s := &scripted{reply: func(_ context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		for i := range many {
+			sink.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%q,"progress":%d}`, r.Token, i))
+		}
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"},"_meta":{"progressToken":1}}`)
+	for _, one := range a.Before {
+		if strings.Contains(one, "notifications/progress") {
+			told.Add(1)
+		}
+	}
+	if told.Load() != many {
+		t.Errorf("%d of %d arrive", told.Load(), many)
+	}
+}

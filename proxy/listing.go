@@ -1,0 +1,283 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"capgate/upstream"
+	"capgate/wire"
+)
+
+const (
+	listTime = 30 * time.Second // to fetch a list
+	patience = 3 * time.Second  // that other servers are waited for, before a list is shown without theirs
+)
+
+// How old a list may be. Some servers tell of no changes, or have nobody to tell, such as
+// one over HTTP that was started anew: their lists are fetched again as soon as somebody
+// wants to see them, who waits for a while and then sees what was known.
+const (
+	listAge  = time.Minute
+	skillAge = 5 * time.Minute // as texts are read with them
+	agedTime = time.Second     // that is waited
+)
+
+func (k listKind) age() time.Duration {
+	if k == skillList {
+		return skillAge
+	}
+	return listAge
+}
+
+// listing is one list of a server, as it was fetched last.
+type listing struct {
+	age time.Duration // that it may have
+
+	mu     sync.Mutex
+	wanted uint64 // counts up whenever the list has changed, as far as is known
+	have   uint64 // which of them the items are
+	items  []item
+	seen   time.Time // when they were as they are
+	err    error
+	busy   chan struct{} // closed when the fetch that is on has ended
+	since  time.Time     // when that began
+	again  bool          // somebody is about to fetch it once more
+}
+
+// item is one entry of a list, as the server wrote it.
+type item struct {
+	raw  []byte
+	doc  *wire.Doc // over raw
+	exam *exam     // what can be said of it by itself
+
+	skill *served // in place of all that, of a skill
+}
+
+func (i item) text(key string) string {
+	v, _ := i.doc.Root().Get(key)
+	text, _ := v.Str()
+	return text
+}
+
+// is reports whether an entry is the very one that was known.
+func (i item) is(other item) bool { return i.doc == other.doc && i.skill == other.skill }
+
+// renew makes the next look fetch the list again.
+func (g *listing) renew() {
+	g.mu.Lock()
+	g.wanted++
+	g.mu.Unlock()
+}
+
+// version says which state of the list is known, 0 for none and for one that is to be
+// looked at again.
+func (g *listing) version(now time.Time) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waitedFor := g.busy != nil && time.Since(g.since) >= agedTime
+	if g.have != g.wanted || g.isOld(now) && !waitedFor {
+		return 0
+	}
+	return g.have
+}
+
+// isOld reports whether the list may have changed unseen. The lock is held.
+func (g *listing) isOld(now time.Time) bool { return now.Sub(g.seen) > g.age }
+
+var errPatience = errors.New("the server is being waited for")
+
+// list returns a list of the server, and fetches it when it is not known, has changed or
+// is old. A fetch is waited for as long as is said; after that, and while the server does
+// not answer, what it said last is what there is.
+func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, uint64, error) {
+	g := &l.lists[k]
+	for {
+		now := l.tenant.server.now()
+		g.mu.Lock()
+		known := g.have == g.wanted
+		if known && !g.isOld(now) {
+			items, have := g.items, g.have
+			g.mu.Unlock()
+			return items, have, nil
+		}
+		busy := g.busy
+		if busy == nil {
+			busy = make(chan struct{})
+			g.busy, g.since = busy, time.Now()
+			wanted := g.wanted
+			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
+		}
+		most := wait
+		if known {
+			most = min(wait, agedTime)
+		}
+		left := time.NewTimer(most - time.Since(g.since))
+		g.mu.Unlock()
+		var late error
+		select {
+		case <-busy:
+		case <-left.C:
+			late = errPatience
+		case <-ctx.Done():
+			late = ctx.Err()
+		}
+		left.Stop()
+		g.mu.Lock()
+		items, have, err := g.items, g.have, g.err
+		known = have == g.wanted
+		g.mu.Unlock()
+		switch {
+		case late != nil && known:
+			return items, have, nil
+		case late != nil:
+			return items, 0, late
+		case err != nil:
+			return items, 0, err
+		case have != 0:
+			return items, have, nil
+		}
+	}
+}
+
+// fetch gets a list and puts it where it is looked for.
+func (l *line) fetch(k listKind, wanted uint64) {
+	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
+	defer cancel()
+	items, err := l.get(ctx, k)
+	g := &l.lists[k]
+	now := l.tenant.server.now()
+	g.mu.Lock()
+	known := g.have == wanted // and only old
+	same := known && err == nil && slices.EqualFunc(items, g.items, item.is)
+	switch {
+	case same:
+		g.seen = now
+	case err == nil:
+		if known && g.wanted == wanted {
+			g.wanted++
+			wanted = g.wanted
+		}
+		g.items, g.have, g.seen, g.err = append([]item{}, items...), wanted, now, nil // none is not the same as unknown
+	case known:
+		g.seen = now.Add(againTime - g.age) // it is as good as it was
+	default:
+		g.err = err
+	}
+	busy := g.busy
+	g.busy = nil
+	g.mu.Unlock()
+	close(busy)
+	if err != nil && !known {
+		l.again(k)
+	}
+	if !errors.Is(err, context.Canceled) {
+		l.lament(err)
+	}
+	if err == nil && !same {
+		l.tenant.touched(none)
+	}
+}
+
+// lament logs why lists cannot be had, once for all of them until one can.
+func (l *line) lament(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	l.mu.Lock()
+	known := l.trouble == text
+	l.trouble = text
+	l.mu.Unlock()
+	if !known && err != nil {
+		l.tenant.server.log.Warn("a list could not be fetched", "upstream", l.up().Name, "error", err)
+	}
+}
+
+// againTime is the wait before a list that could not be had is asked for again,
+// as long as somebody waits to be told of it.
+const againTime = time.Second
+
+// again asks for a list once more, later: agents that were shown less than there is
+// are told when it is there.
+func (l *line) again(k listKind) {
+	s, g := l.tenant.server, &l.lists[k]
+	g.mu.Lock()
+	waiting := g.again
+	g.again = true
+	g.mu.Unlock()
+	if waiting {
+		return
+	}
+	s.work.Go(func() {
+		wait := time.NewTimer(againTime)
+		defer wait.Stop()
+		select {
+		case <-s.ctx.Done():
+		case <-wait.C:
+		}
+		g.mu.Lock()
+		g.again = false
+		g.mu.Unlock()
+		if s.ctx.Err() == nil && l.isListened() && g.version(s.now()) == 0 {
+			_, _, _ = l.list(s.ctx, k, patience) // what comes of it, it tells itself
+		}
+	})
+}
+
+// isListened reports whether anybody would be told of a change of the lists.
+func (l *line) isListened() bool {
+	hears := func(t *tenant) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return !t.alone() && !t.closed
+	}
+	if l.tenant.agent == "" {
+		return l.inUse() && slices.ContainsFunc(l.tenant.server.everyone(), hears)
+	}
+	return l.inUse() && hears(l.tenant)
+}
+
+func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
+	conn, err := l.link.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k == skillList {
+		return l.skills(ctx, conn)
+	}
+	method, member, ability := k.words()
+	if !able(conn.Info(), ability) {
+		return nil, nil
+	}
+	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
+	if err != nil {
+		return nil, err
+	}
+	g := &l.lists[k]
+	g.mu.Lock()
+	before := g.items
+	g.mu.Unlock()
+	items := make([]item, len(raw))
+	for i, r := range raw {
+		if i < len(before) && bytes.Equal(before[i].raw, r) {
+			items[i] = before[i]
+			continue
+		}
+		doc, err := wire.Parse(r)
+		if err != nil || doc.Root().Kind() != wire.Object {
+			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)
+		}
+		items[i] = item{raw: r, doc: doc}
+		if k == toolList {
+			items[i].exam = examine(items[i])
+		} else {
+			items[i].exam = skim(items[i])
+		}
+	}
+	return items, nil
+}
