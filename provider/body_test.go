@@ -230,6 +230,7 @@ func TestRefused(t *testing.T) {
 		"no scheme that is known":       {chats, inChat(`{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}`), capability.ScopeViolation},
 		"a video from elsewhere":        {generate, inGemini(`{"fileData":{"fileUri":"https://evil.example"}}`), capability.ScopeViolation},
 		"the other spelling":            {generate, inGemini(`{"file_data":{"file_uri":"gs://bucket/x"}}`), capability.ScopeViolation},
+		"bytes that are an address":     {generate, inGemini(`{"inlineData":{"fileUri":"https://evil.example"}}`), capability.NotAvailable},
 		"a file within a function":      {generate, inGemini(`{"functionResponse":{"name":"f","parts":[{"fileData":{"fileUri":"https://evil.example"}}]}}`), capability.ScopeViolation},
 		"a place for the answer":        {generate, `{"contents":[],"generationConfig":{"responseFormat":[{"text":{"schema":{"$schema":"https://json-schema.org/"}}},{"video":{"delivery":"URI","gcsUri":"gs://bucket/x"}}]}}`, capability.Forbidden},
 		"a place, the other spelling":   {generate, `{"contents":[],"generation_config":{"response_format":[{"video":{"gcs_uri":"github.com"}}]}}`, capability.Forbidden},

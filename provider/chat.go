@@ -22,7 +22,9 @@ func (r *request) chatMember(name string) rule {
 	switch name {
 	case "metadata", "prediction", "response_format":
 		return r.opaque
-	case "audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "max_completion_tokens",
+	case "audio":
+		return r.voice
+	case "frequency_penalty", "function_call", "logit_bias", "logprobs", "max_completion_tokens",
 		"max_tokens", "modalities", "n", "presence_penalty", "prompt_cache_key",
 		"prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed", "service_tier",
 		"stop", "store", "stream", "stream_options", "temperature", "top_logprobs", "top_p", "user", "verbosity":
@@ -102,6 +104,13 @@ func (r *request) spoken(v wire.Value) bool {
 	r.spelled(v)
 	id, ok := v.Get("id")
 	return !ok || r.stored(id)
+}
+
+// voice judges how the model is to speak: like itself, or as somebody whose voice is stored.
+func (r *request) voice(v wire.Value) bool {
+	r.spelled(v)
+	voice, _ := v.Get("voice")
+	return voice.Kind() != wire.Object || r.stored(voice)
 }
 
 // annotations judges what stands beside an answer: the pages that it cites, which

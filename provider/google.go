@@ -175,15 +175,29 @@ func (r *request) googlePart(v wire.Value) bool {
 			return r.opaque
 		case "toolcall", "toolresponse":
 			return func(v wire.Value) bool { return r.calls(v, fold(name) == "toolcall") }
-		case "thought", "thoughtsignature", "inlinedata", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
+		case "thought", "thoughtsignature", "videometadata", "mediaresolution", "partmetadata", "speechmetadata",
 			"audiotranscription":
 			return keep
 		case "mediaprocessing":
 			return r.sniffed
+		case "inlinedata":
+			return r.googleBytes
 		case "filedata":
 			return r.googleFile
 		case "functionresponse":
 			return r.functionResponse
+		}
+		return nil
+	})
+	return true
+}
+
+// googleBytes judges a file that stands in the request itself.
+func (r *request) googleBytes(v wire.Value) bool {
+	r.members(v, func(name string) rule {
+		switch fold(name) {
+		case "mimetype", "displayname", "data":
+			return keep
 		}
 		return nil
 	})

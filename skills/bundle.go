@@ -96,7 +96,7 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 type bundle struct {
 	root  *os.Root
 	files []File
-	texts map[string][]byte // the files that say what is required
+	texts map[string][]byte // by their names
 	left  int64             // bytes that it may still hold
 
 	books, links bool // it holds bookkeeping, and links
@@ -181,15 +181,16 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 	}
 	const anybody = 0o111
 	b.files = append(b.files, File{Path: name, Digest: Digest(data), Size: int64(len(data)), Exec: info.Mode()&anybody != 0})
-	if name == documentName || name == Manifest {
-		b.texts[name] = data
-	}
+	b.texts[name] = data
 	return nil
 }
 
 // oneCase writes names alike that file systems which ignore case take for the same: as s
 // and ſ, and without what is never seen.
 func oneCase(name string) string {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return strings.ToLower(name)
+	}
 	return strings.ToLower(strings.ToUpper(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1

@@ -205,6 +205,10 @@ func (w *walk) read(rel string, at place) *Skill {
 		names = append(names, f.Path)
 	}
 	s.hold(names)
+	delete(b.texts, documentName)
+	if name := chained(text, b.texts); name != "" {
+		s.Needs = append(s.Needs, evaluated(name)...)
+	}
 	return s
 }
 

@@ -152,12 +152,21 @@ func TestLoad(t *testing.T) {
 
 		{"a plugin", map[string]string{
 			"a/SKILL.md": md("a"), "a/.claude-plugin/plugin.json": "{}", "b/SKILL.md": md("b"), "b/more/.codex-plugin/x": "{}", "c/SKILL.md": md("c"), "c/my-plugin/x": "{}",
-		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": ""}},
+			"d/SKILL.md": md("d"), "d/.plugin/plugin.json": "{}", "e/SKILL.md": md("e"), "e/x/MCP.json": "{}",
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "proc.eval", "e": "proc.eval"}},
 		{"what an agent runs by itself", map[string]string{
 			"a/SKILL.md": md("a"), "a/.claude/settings.json": "{}", "b/SKILL.md": md("b"), "b/x/.Claude/commands/y.md": "y", "c/SKILL.md": md("c"), "c/x/.MCP.json": "{}",
 			"d/SKILL.md": md("d"), "d/.codex/config.toml": "", "e/SKILL.md": md("e"), "e/claude/settings.json": "{}", "e/mcp.json": "{}", "e/.claude.md": "x",
 			"f/SKILL.md": md("f"), "f/.claude/skills/in/SKILL.md": strings.Replace(md("in"), "---\n", "---\nallowed-tools: Read\n", 1),
-		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "proc.eval", "d": "proc.eval", "e": "", "f": "fs.read", "f/.claude/skills/in": "fs.read"}},
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "proc.eval", "d": "proc.eval", "e": "proc.eval", "f": "fs.read", "f/.claude/skills/in": "fs.read"}},
+		{"what a file beside it runs that is mentioned", map[string]string{
+			"a/SKILL.md": md("a", "note: 'see @notes.md for more'"), "a/notes.md": "now: !`date`",
+			"b/SKILL.md": md("b", "note: 'see @more/Notes.md.'"), "b/more/notes.md": "see @\"last one.md\"", "b/x/last one.md": "```!\ndate\n```",
+			"c/SKILL.md": md("c", "note: '@acme/tool, me@notes.md, notes.md'"), "c/notes.md": "now: !`date`",
+			"d/SKILL.md": md("d", "note: '@notes.md'"), "d/notes.md": "see @notes.md and @SKILL.md", "d/other.js": "`Hello!` and `x`",
+			"e/SKILL.md": md("e", "note: '@x/"+strings.Repeat("./", 600)+"notes.md#L3'"), "e/notes.md": "now: !`date`",
+			"f/SKILL.md": md("f", "note: '@notes.md'"), "f/notes.md": strings.Repeat("x", 300<<10),
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "", "e": "proc.eval", "f": "proc.eval"}},
 		{"names that some file systems take for others", map[string]string{
 			"a/SKILL.md": md("a"), "a/.vſcode/tasks.json": "{}", "b/SKILL.md": md("b"), "b/.cla\u200cude/settings.json": "{}",
 			"c/SKILL.md": md("c"), "c/agents/openai\u200d.yaml": "dependencies: {tools: [{type: mcp, value: files}]}", "d/SKILL\u200d.md": md("d"),

@@ -288,7 +288,7 @@ func (h *head) take(key string, value *yaml.Node) error {
 		h.description, err = textOf(key, value)
 	case folded == toolsKey:
 		err = h.takeTools(value)
-	case slices.Contains(strings.Fields(hookKeys), folded):
+	case startsPrograms(folded):
 		h.hooks = h.hooks || !isEmpty(value)
 	case folded == argumentsKey:
 		h.veils = h.veils || isVeil(value)
@@ -305,7 +305,7 @@ func (h *head) take(key string, value *yaml.Node) error {
 // The keys that say what a skill uses, as [foldKey] writes them.
 const (
 	toolsKey     = "allowedtools"
-	hookKeys     = "hooks mcpservers lspservers monitors"
+	hookKeys     = "hooks lspservers monitors"
 	argumentsKey = "arguments"
 	contextKey   = "context"
 	agentKey     = "agent"
@@ -318,7 +318,13 @@ func (h *head) asksFor(folded string) bool {
 	case toolsKey, argumentsKey, contextKey, agentKey:
 		return true
 	}
-	return !h.hooks && slices.Contains(strings.Fields(hookKeys), folded)
+	return !h.hooks && startsPrograms(folded)
+}
+
+// startsPrograms reports whether clients start programs that stand behind a key: hooks, or
+// servers, which clients do not agree on a name for.
+func startsPrograms(folded string) bool {
+	return strings.HasPrefix(folded, "mcp") || slices.Contains(strings.Fields(hookKeys), folded)
 }
 
 // isVeil reports whether one of the names of arguments is more than a word: a client

@@ -153,6 +153,9 @@ func TestDeclaration(t *testing.T) {
 		{"hooks: {PreToolUse: []}", "proc.eval"},
 		{"Hooks: x", "proc.eval"},
 		{"mcpServers: {x: {command: sh}}", "proc.eval"},
+		{"mcp: {x: {command: sh}}", "proc.eval"},
+		{"mcp_tools: [x]", "proc.eval"},
+		{"mcp:", ""},
 		{"lsp-servers: x\nmonitors: []", "proc.eval"},
 		{"\u00a0allowed-tools: Bash", "proc.eval"},
 		{"\u200bhooks: x", "proc.eval"},
@@ -253,6 +256,25 @@ func TestMention(t *testing.T) {
 		}
 		if s.Broken != "" || got != want || (want == "") != (len(s.Needs) == 0) {
 			t.Errorf("%q: needs %v, want %q", body, s.Needs, want)
+		}
+	}
+}
+
+// TestMentionedAgent: who mentions an agent has agents started without asking.
+func TestMentionedAgent(t *testing.T) {
+	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X"} { // and what is read
+		if s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{}); len(s.Needs) != 2 || s.Needs[1].Spec.Verb != "agent.create" {
+			t.Errorf("%q: needs %v", body, s.Needs)
+		}
+	}
+	for body, want := range map[string]bool{
+		"Say hello, @general.\n": true, "@explore": true, "(@plan, then)": true, "@build..x": true,
+		"@agent-general-purpose do": true, "ask @\"reviewer (agent)\"": true, "x\u00a0@title`": true,
+		"me@general.com": false, "@general.com": false, "@generally": false, "`@general`": false, "@General": false, "@acme/agent-x": false,
+	} {
+		s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{})
+		if got := len(s.Needs) == 1 && s.Needs[0].Spec.Verb == "agent.create"; s.Broken != "" || got != want || !want && len(s.Needs) > 0 {
+			t.Errorf("%q: needs %v", body, s.Needs)
 		}
 	}
 }
