@@ -99,6 +99,31 @@ func TestOldListIsKept(t *testing.T) {
 	}
 }
 
+// TestOldListOfOne: a call waits for the list of its own server, not for those that hang.
+func TestOldListOfOne(t *testing.T) {
+	k := new(clock)
+	s, hung := &scripted{}, &scripted{}
+	hung.unreachable.Store(true)
+	own := files(t, s)
+	own.Prefix = ""
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, own, &proxy.Upstream{Name: "hung", Prefix: "hung", Open: hung.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	<-time.After(200 * time.Millisecond)
+	for _, ahead := range []time.Duration{0, 2 * time.Minute} {
+		k.forward(ahead)
+		start := time.Now()
+		a := c.request("tools/call", `{"name":"read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+		if took := time.Since(start); !strings.Contains(a.Raw, "done") || took > time.Second {
+			t.Errorf("%s later, after %s: %s", ahead, took, a.Raw)
+		}
+	}
+	if n := s.asked("tools/list"); n != 2 {
+		t.Errorf("asked for its list %d times", n)
+	}
+}
+
 // TestListsThatFail: however often agents ask, a server whose list cannot be had is asked for
 // it about once a second.
 func TestListsThatFail(t *testing.T) {

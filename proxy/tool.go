@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,7 +109,7 @@ func (c *call) nameAndArguments(name string, b *blanks) func([]byte) ([]byte, er
 func (c *call) find() (*tool, gate.Verdict) {
 	cat := c.tenant.known()
 	if cat != nil {
-		if t, ok := cat.tools[c.exposed]; ok && cat.current(t.line) {
+		if t, ok := cat.tools[c.exposed]; ok && cat.current(c.ctx, t.line) {
 			return t, gate.Verdict{}
 		}
 	}
@@ -228,15 +229,17 @@ func (c *call) catalogue(ctx context.Context) (*catalogue, error) {
 var errRevoked = errors.New("the token was revoked")
 
 // current reports whether what the catalogue says of the tools of a server is
-// still what the server says.
-func (c *catalogue) current(l *line) bool {
-	for i := range c.sources {
-		if c.sources[i].line == l {
-			v := c.sources[i].versions[toolList]
-			return v != 0 && v == l.lists[toolList].version(l.tenant.server.now())
-		}
+// still what the server says, which is asked when that is long ago.
+func (c *catalogue) current(ctx context.Context, l *line) bool {
+	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })
+	if i < 0 || c.sources[i].versions[toolList] == 0 {
+		return false
 	}
-	return false
+	now := l.lists[toolList].version(l.tenant.server.now())
+	if now == 0 {
+		_, now, _ = l.list(ctx, toolList, agedTime)
+	}
+	return now == c.sources[i].versions[toolList]
 }
 
 // missing returns a server of which a list is not known and to which something of
