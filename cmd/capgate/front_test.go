@@ -111,6 +111,14 @@ func TestListenTLS(t *testing.T) {
 	if got, err := ask(at, &tls.Config{RootCAs: trust, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Errorf("over TLS 1.1: %s", got)
 	}
+	renewed := p.certificate()
+	if got, err := ask(at, &tls.Config{RootCAs: renewed}); err != nil || !strings.Contains(got, "200 OK") {
+		t.Errorf("by a certificate that was renewed: %s, %v", got, err)
+	}
+	p.write(map[string]string{"cert.pem": "half of it"})
+	if got, err := ask(at, &tls.Config{RootCAs: renewed}); err != nil || !strings.Contains(got, "200 OK") {
+		t.Errorf("while it is written: %s, %v", got, err)
+	}
 	stop()
 	if code := <-ended; code != exitOK {
 		t.Errorf("exit %d", code)

@@ -35,10 +35,10 @@ func listen(ctx context.Context, w *world) (net.Listener, error) {
 	if c.Socket != "" {
 		return listenUnix(ctx, c.Socket)
 	}
-	var pair tls.Certificate
+	var shown *pair
 	if c.Cert != "" {
 		var err error
-		if pair, err = tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
+		if shown, err = readPair(c.Cert, c.Key); err != nil {
 			return nil, fmt.Errorf("the certificate of listen: %w", err)
 		}
 	}
@@ -46,7 +46,7 @@ func listen(ctx context.Context, w *world) (net.Listener, error) {
 	if err != nil || c.Cert == "" {
 		return l, err
 	}
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
+	return tls.NewListener(l, &tls.Config{GetCertificate: shown.get, MinVersion: tls.VersionTLS12}), nil
 }
 
 // listenHint says what can be done about an address that cannot be listened at.
