@@ -117,18 +117,26 @@ var agentNames = strings.Fields("build compaction explore general plan summary t
 // agentIn finds the first agent that a text mentions, as far as its name can be known.
 func agentIn(text string) string {
 	for word := range mentions(text) {
-		name := word
-		if i := strings.IndexAny(word, "`,"); i >= 0 {
-			name = word[:i]
-		}
-		name, _, _ = strings.Cut(name, "..")
-		name, _ = strings.CutSuffix(name, ".")
-		filled := func(agent string) bool { return strings.Contains(word, "$") && isWithin(agent, word) }
-		if slices.Contains(agentNames, name) || slices.ContainsFunc(agentNames, filled) || strings.HasPrefix(word, "agent-") || strings.HasSuffix(word, " (agent)") {
+		if names(word) {
 			return clip("@" + word)
 		}
 	}
 	return ""
+}
+
+// names reports whether a word is the name of an agent, or may be once something is filled in.
+func names(word string) bool {
+	if word == "" || strings.IndexByte("abcdefghijklmnopqrstuvwxyz0123456789$-", word[0]) < 0 {
+		return strings.HasSuffix(word, " (agent)")
+	}
+	name := word
+	if i := strings.IndexAny(word, "`,"); i >= 0 {
+		name = word[:i]
+	}
+	name, _, _ = strings.Cut(name, "..")
+	name = strings.TrimSuffix(name, ".")
+	return slices.Contains(agentNames, name) || strings.HasPrefix(word, "agent-") || strings.HasSuffix(word, " (agent)") ||
+		strings.Contains(word, "$") && slices.ContainsFunc(agentNames, func(agent string) bool { return isWithin(agent, word) })
 }
 
 // isWithin reports whether a word would be left if something else were taken out of another.
