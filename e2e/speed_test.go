@@ -98,11 +98,16 @@ func (a *anchor) allows(body []byte) bool {
 // quick is a server that answers at once.
 func quick(t *testing.T) string {
 	t.Helper()
-	results := map[string]string{
+	return answering(t, map[string]string{
 		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"quick","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"fetch","inputSchema":{"type":"object","properties":{"url":{"type":"string"}}}}]}`,
 		"tools/call": `{"content":[{"type":"text","text":"fetched"}]}`,
-	}
+	})
+}
+
+// answering is a server with a result for each of its methods.
+func answering(t *testing.T, results map[string]string) string {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m message
 		switch err := json.NewDecoder(r.Body).Decode(&m); {
