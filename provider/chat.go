@@ -103,14 +103,20 @@ func (r *request) chatMessage(v wire.Value) bool {
 func (r *request) spoken(v wire.Value) bool {
 	r.spelled(v)
 	id, ok := v.Get("id")
+	if v.Kind() == wire.Array {
+		return r.stored(v)
+	}
 	return !ok || r.stored(id)
 }
 
 // voice judges how the model is to speak: like itself, or as somebody whose voice is stored.
 func (r *request) voice(v wire.Value) bool {
 	r.spelled(v)
-	voice, _ := v.Get("voice")
-	return voice.Kind() != wire.Object || r.stored(voice)
+	voice, ok := v.Get("voice")
+	if v.Kind() == wire.Array {
+		voice, ok = v, true
+	}
+	return !ok || voice.Kind() == wire.String || r.stored(voice)
 }
 
 // annotations judges what stands beside an answer: the pages that it cites, which

@@ -66,6 +66,8 @@ func TestDisguises(t *testing.T) {
 		"what was fetched, which is a tool":        {where: messages, body: `{"messages":[{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"a","content":{"type":"web_fetch_result","content":{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"code_execution_20250825","name":"code_execution"}}}}}]}]}`, code: capability.MalformedRequest},
 		"what was said, to who ignores case":       {where: chats, body: `{"messages":[{"role":"assistant","audio":{"ID":"audio_1"}}]}`, code: capability.NotAvailable},
 		"a voice that is stored":                   {where: chats, body: `{"messages":[],"audio":{"format":"wav","voice":{"id":"voice_1"}}}`, code: capability.CapabilityAbsent},
+		"a voice in a list":                        {where: chats, body: `{"messages":[],"audio":[{"voice":{"id":"voice_1"}}]}`, code: capability.CapabilityAbsent},
+		"what was said, in a list":                 {where: chats, body: `{"messages":[{"role":"assistant","audio":[{"id":"audio_1"}]}]}`, code: capability.CapabilityAbsent},
 		"what was said, by its id":                 {where: chats, body: `{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}`, code: capability.CapabilityAbsent},
 		"a model that searches and runs code":      {where: chats, change: relayed, body: `{"model":"groq/compound-mini","messages":[]}`, code: capability.CapabilityAbsent},
 		"the same, with half of what it does":      {where: chats, change: relayed, grants: []string{"provider.code_execution"}, body: `{"model":"compound-beta","messages":[]}`, code: capability.CapabilityAbsent},

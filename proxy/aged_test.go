@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,5 +195,94 @@ func TestBurst(t *testing.T) {
 	}
 	if told.Load() != many {
 		t.Errorf("%d of %d arrive", told.Load(), many)
+	}
+}
+
+// TestHeardAgain: who is listened to once more is asked for its lists, for which nobody
+// waits long.
+func TestHeardAgain(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	before := s.asked("tools/list")
+	s.slow = 4 * time.Second
+	s.peers[len(s.peers)-1].Events.Notify(upstream.HeardAgain, nil)
+	start := time.Now()
+	for range 3 {
+		if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
+			t.Error(a.Raw)
+		}
+	}
+	if took := time.Since(start); took > 2*time.Second || s.asked("tools/list") != before+1 {
+		t.Errorf("%s, asked %d times", took, s.asked("tools/list")-before)
+	}
+}
+
+// TestChangedWhileFetched: a tool that changes while an old list is fetched is not called by
+// what was known of it.
+func TestChangedWhileFetched(t *testing.T) {
+	k := new(clock)
+	s := &scripted{}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	call := func() said {
+		return c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	}
+	call()
+	k.forward(2 * time.Minute)
+	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
+	s.slow = 600 * time.Millisecond
+	done := make(chan said)
+	go func() { done <- call() }()
+	<-time.After(300 * time.Millisecond)
+	s.peers[len(s.peers)-1].Events.Notify("notifications/tools/list_changed", nil)
+	if a := <-done; denialOf(t, a).Code != "tool_quarantined" {
+		t.Error(a.Raw)
+	}
+}
+
+// TestListsThatGrow: what a server listed before is not kept beside what it lists now.
+func TestListsThatGrow(t *testing.T) {
+	var list []string
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[]`}, quiet: true}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range 400 {
+		list = append(list, fmt.Sprintf(`{"uri":"note:///%d","name":"note %d","description":"%s"}`, n, n, strings.Repeat("x", 500)))
+		s.relist("resources/list", `"resources":[`+strings.Join(list, ",")+`]`)
+		s.peers[len(s.peers)-1].Events.Notify("notifications/resources/list_changed", nil)
+		c.request("resources/list", "{}")
+	}
+	if now := heap(); now > before+20<<20 {
+		t.Errorf("%d MB for a list of 200 KB", (now-before)>>20)
+	}
+}
+
+// TestRecheckOfNothing: where there is nothing to judge, nothing is made anew each time
+// somebody looks for approvals.
+func TestRecheckOfNothing(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":"none"`}}
+	w := startWith(t, proxy.Options{Pins: new(drawer)}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	before := s.asked("tools/list")
+	for range 25 {
+		w.server.Recheck()
+		<-time.After(20 * time.Millisecond)
+	}
+	if n := s.asked("tools/list") - before; n > 2 {
+		t.Errorf("asked %d times in half a second", n)
 	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"path"
 	"slices"
@@ -186,7 +187,7 @@ func (e loose) Notify(method string, params []byte) {
 	l := e.line
 	switch method {
 	case upstream.HeardAgain:
-		l.renewed()
+		l.doubted()
 	case "notifications/tools/list_changed":
 		l.renew(toolList)
 	case "notifications/prompts/list_changed":
@@ -270,7 +271,37 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	}
 	l.asking(nil, 1) // agents do not share it
 	defer l.asking(nil, -1)
-	return answerOf(l.tenant.only.ask(ctx, nil, method, clean))
+	return answerOf(l.put(ctx, method, clean))
+}
+
+// put asks the client of a session, over the stream that it listens to, or else that of one
+// of its calls.
+func (l *line) put(ctx context.Context, method string, params []byte) (outcome, error) {
+	s := l.tenant.only
+	outs := l.outs()
+	if len(outs) == 0 || s.isListening() {
+		return s.ask(ctx, nil, method, params)
+	}
+	for _, out := range outs {
+		o, err := s.ask(ctx, out, method, params)
+		if !errors.Is(err, errNoStream) && !errors.Is(err, errDone) && !errors.Is(err, errSlow) {
+			return o, err
+		}
+	}
+	return outcome{}, l.unasked(method, "the client takes no event streams")
+}
+
+// outs are what the calls that are up are answered on.
+func (l *line) outs() []stream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var outs []stream
+	for c := range l.flights {
+		if c.out != nil {
+			outs = append(outs, c.out)
+		}
+	}
+	return outs
 }
 
 // asking counts the questions that are open. Meanwhile no call's time runs, as a program

@@ -177,14 +177,17 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 		return nil
 	}
 	l.cameBack(conn)
-	l.renewed()
+	for i := range l.lists {
+		l.lists[i].renew()
+	}
+	l.tenant.touched(none)
 	return nil
 }
 
-// renewed has everything looked at again that the server may have changed unseen.
-func (l *line) renewed() {
+// doubted has everything looked at again that the server may have changed unseen.
+func (l *line) doubted() {
 	for i := range l.lists {
-		l.lists[i].renew()
+		l.lists[i].doubt(l.tenant.server.now())
 	}
 	l.tenant.touched(none)
 }

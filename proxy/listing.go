@@ -42,11 +42,14 @@ type listing struct {
 	wanted uint64 // counts up whenever the list has changed, as far as is known
 	have   uint64 // which of them the items are
 	items  []item
-	seen   time.Time // when they were as they are
+	state  uint64    // of the items: others have another
+	seen   time.Time // when the server was asked for them
 	err    error
 	busy   chan struct{} // closed when the fetch that is on has ended
 	since  time.Time     // when that began
 	again  bool          // somebody is about to fetch it once more
+
+	doubted time.Time // what was asked for before that may have changed
 }
 
 // item is one entry of a list, as the server wrote it.
@@ -67,7 +70,14 @@ func (i item) text(key string) string {
 // is reports whether an entry is the very one that was known.
 func (i item) is(other item) bool { return i.doc == other.doc && i.skill == other.skill }
 
-// renew makes the next look fetch the list again.
+// doubt makes the next look fetch the list again, as if it were old.
+func (g *listing) doubt(now time.Time) {
+	g.mu.Lock()
+	g.doubted = now
+	g.mu.Unlock()
+}
+
+// renew makes the next look fetch the list again, and wait for it.
 func (g *listing) renew() {
 	g.mu.Lock()
 	g.wanted++
@@ -83,11 +93,13 @@ func (g *listing) version(now time.Time) uint64 {
 	if g.have != g.wanted || g.isOld(now) && !waitedFor {
 		return 0
 	}
-	return g.have
+	return g.state
 }
 
 // isOld reports whether the list may have changed unseen. The lock is held.
-func (g *listing) isOld(now time.Time) bool { return now.Sub(g.seen) > g.age }
+func (g *listing) isOld(now time.Time) bool {
+	return now.Sub(g.seen) > g.age || g.seen.Before(g.doubted)
+}
 
 var errPatience = errors.New("the server is being waited for")
 
@@ -101,9 +113,9 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		g.mu.Lock()
 		known := g.have == g.wanted
 		if known && !g.isOld(now) {
-			items, have := g.items, g.have
+			items, state := g.items, g.state
 			g.mu.Unlock()
-			return items, have, nil
+			return items, state, nil
 		}
 		busy := g.busy
 		if busy == nil {
@@ -128,18 +140,18 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		}
 		left.Stop()
 		g.mu.Lock()
-		items, have, err := g.items, g.have, g.err
-		known = have == g.wanted
+		items, state, err := g.items, g.state, g.err
+		known = g.have == g.wanted
 		g.mu.Unlock()
 		switch {
 		case late != nil && known:
-			return items, have, nil
+			return items, state, nil
 		case late != nil:
 			return items, 0, late
 		case err != nil:
 			return items, 0, err
-		case have != 0:
-			return items, have, nil
+		case state != 0:
+			return items, state, nil
 		}
 	}
 }
@@ -148,23 +160,21 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 func (l *line) fetch(k listKind, wanted uint64) {
 	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
 	defer cancel()
+	now := l.tenant.server.now()
 	items, err := l.get(ctx, k)
 	g := &l.lists[k]
-	now := l.tenant.server.now()
 	g.mu.Lock()
 	known := g.have == wanted // and only old
-	same := known && err == nil && slices.EqualFunc(items, g.items, item.is)
+	same := g.state != 0 && err == nil && slices.EqualFunc(items, g.items, item.is)
+	if err == nil && !same {
+		g.items = append([]item{}, items...) // none is not the same as unknown
+		g.state++
+	}
 	switch {
-	case same:
-		g.seen = now
 	case err == nil:
-		if known && g.wanted == wanted {
-			g.wanted++
-			wanted = g.wanted
-		}
-		g.items, g.have, g.seen, g.err = append([]item{}, items...), wanted, now, nil // none is not the same as unknown
+		g.have, g.seen, g.err = wanted, now, nil
 	case known:
-		g.seen = now.Add(againTime - g.age) // it is as good as it was
+		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
 		g.err = err
 	}
@@ -268,6 +278,7 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 			items[i] = before[i]
 			continue
 		}
+		r = bytes.Clone(r) // so that an entry that stays keeps no more than itself
 		doc, err := wire.Parse(r)
 		if err != nil || doc.Root().Kind() != wire.Object {
 			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)

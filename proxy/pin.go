@@ -43,6 +43,7 @@ type board struct {
 	store    PinStore
 
 	mu      sync.Mutex
+	asked   bool // there was something to judge
 	loaded  bool
 	version string
 	pins    map[string]Pin
@@ -88,6 +89,7 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked = true
 	t := trial{mode: mode, now: now.UTC().Truncate(time.Second), seen: seen}
 	var err error
 	for range maxTries {
@@ -113,7 +115,7 @@ func (p *pinboard) stale(upstream string) bool {
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.store == nil {
+	if b.store == nil || !b.asked {
 		return false
 	}
 	changed, err := b.store.Changed(upstream, b.version)

@@ -45,7 +45,10 @@ func (c *call) tame(r reply) reply {
 		return fail(codeInternal, "what the server says to the prompt cannot be read")
 	}
 	texts := appendTexts(nil, doc.Root())
-	for _, between := range []string{"", "\n"} { // clients put them together
+	for i, between := range []string{"", "\n"} { // clients put them together
+		if i > 0 && len(texts) < 2 {
+			break
+		}
 		s := c.policy.Gate.Skill(c.agent, skills.Prompt(strings.Join(texts, between)))
 		for _, m := range s.Missing {
 			return c.deny(gate.Verdict{

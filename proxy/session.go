@@ -185,6 +185,13 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	}
 }
 
+// isListening reports whether somebody takes what is queued. Over stdio somebody does.
+func (s *session) isListening() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken || s.credential == ""
+}
+
 // answered takes the client's answer to a request of ours. It reports whether
 // there is one that the answer is to.
 func (s *session) answered(m message) bool {

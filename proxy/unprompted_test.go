@@ -2,8 +2,13 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"capgate/upstream"
 )
@@ -62,4 +67,50 @@ func TestAmbiguousIsAnEvent(t *testing.T) {
 			t.Error(a.Raw)
 		}
 	}
+}
+
+// TestAskedOverACall: a client that listens to no stream of its own is asked over that of one
+// of its calls, whichever the question belongs to, and not where it takes none.
+func TestAskedOverACall(t *testing.T) {
+	up, heard := make(chan struct{}, 2), make(chan struct{})
+	s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		up <- struct{}{}
+		<-heard
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}}
+	c, args := asking(t, s)
+	c.initialize(`{"elicitation":{}}`)
+	asked := make(chan any)
+	var calls sync.WaitGroup
+	for id := range 2 {
+		calls.Go(func() {
+			in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, 10+id, args))
+			for line := in.next(); line != ""; line = in.next() {
+				if strings.Contains(line, "elicitation/create") {
+					var m struct{ ID any }
+					_ = json.Unmarshal([]byte(line), &m) // nil then, which nobody answers to
+					asked <- m.ID
+				}
+			}
+		})
+		<-up
+	}
+	done := make(chan error)
+	go func() {
+		_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+		done <- err
+	}()
+	select {
+	case id := <-asked:
+		if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+			t.Error(resp.StatusCode)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("nobody is asked")
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	close(heard)
+	calls.Wait()
 }

@@ -17,17 +17,17 @@ func injected(h *head, text []byte) []Need {
 	if h.hooks {
 		needs = append(needs, Need{Token: "hooks", Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
-	found := filled(string(text), injection)
+	found := commandIn(string(text))
 	if found == "" && h.veils && slices.ContainsFunc([]string{"!$", "`$", "!`"}, func(mark string) bool { return strings.Contains(string(text), mark) }) {
 		found = argumentsKey
 	}
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
-	if found := filled(string(text), mention); found != "" {
+	if found := pathIn(string(text)); found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "fs.read", Bare: true}})
 	}
-	if found := filled(string(text), agentIn); found != "" {
+	if found := agentIn(string(text)); found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "agent.create", Bare: true}})
 	}
 	return needs
@@ -66,16 +66,24 @@ func injection(text string) string {
 	return ""
 }
 
-// filled finds something in a text, as it is and once what a client fills in is nothing, or
-// a blank.
-func filled(text string, find func(string) string) string {
-	found := find(text)
+// commandIn finds a command in a text, also once what a client fills in is nothing, or a
+// blank. Clients do not agree on how long a name is behind a $: all that may be one is taken
+// out, so that the command may be what is left of it.
+func commandIn(text string) string {
+	found := injection(text)
+	if found != "" || !strings.Contains(text, "$") || !strings.Contains(text, "!") {
+		return found
+	}
 	for _, fill := range []string{"", " "} {
-		if found == "" && strings.Contains(text, "$") {
-			found = find(replaced(text, fill))
+		short := replaced(text, fill)
+		if found = injection(short); found != "" {
+			return found
+		}
+		if found = injection(strings.ReplaceAll(short, "!``", "!`$`")); found != "" {
+			return found
 		}
 	}
-	return found
+	return ""
 }
 
 // replaced is a text with something in place of what a client fills in when it runs the
@@ -127,7 +135,7 @@ func laid(files []string) []Need {
 				return evaluated(name)
 			}
 		}
-		if strings.TrimPrefix(segments[len(segments)-1], ".") == "mcp.json" {
+		if slices.Contains([]string{".mcp.json", "mcp.json", "opencode.json", "opencode.jsonc"}, segments[len(segments)-1]) {
 			return evaluated(name)
 		}
 	}

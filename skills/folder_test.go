@@ -153,7 +153,8 @@ func TestLoad(t *testing.T) {
 		{"a plugin", map[string]string{
 			"a/SKILL.md": md("a"), "a/.claude-plugin/plugin.json": "{}", "b/SKILL.md": md("b"), "b/more/.codex-plugin/x": "{}", "c/SKILL.md": md("c"), "c/my-plugin/x": "{}",
 			"d/SKILL.md": md("d"), "d/.plugin/plugin.json": "{}", "e/SKILL.md": md("e"), "e/x/MCP.json": "{}",
-		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "proc.eval", "e": "proc.eval"}},
+			"f/SKILL.md": md("f"), "f/opencode.jsonc": "{}",
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "proc.eval", "e": "proc.eval", "f": "proc.eval"}},
 		{"what an agent runs by itself", map[string]string{
 			"a/SKILL.md": md("a"), "a/.claude/settings.json": "{}", "b/SKILL.md": md("b"), "b/x/.Claude/commands/y.md": "y", "c/SKILL.md": md("c"), "c/x/.MCP.json": "{}",
 			"d/SKILL.md": md("d"), "d/.codex/config.toml": "", "e/SKILL.md": md("e"), "e/claude/settings.json": "{}", "e/mcp.json": "{}", "e/.claude.md": "x",
@@ -165,7 +166,7 @@ func TestLoad(t *testing.T) {
 			"c/SKILL.md": md("c", "note: '@acme/tool, me@notes.md, notes.md'"), "c/notes.md": "now: !`date`",
 			"d/SKILL.md": md("d", "note: '@notes.md'"), "d/notes.md": "see @notes.md and @SKILL.md", "d/other.js": "`Hello!` and `x`",
 			"e/SKILL.md": md("e", "note: '@x/"+strings.Repeat("./", 600)+"notes.md#L3'"), "e/notes.md": "now: !`date`",
-			"f/SKILL.md": md("f", "note: '@notes.md'"), "f/notes.md": strings.Repeat("x", 300<<10),
+			"f/SKILL.md": md("f", "note: '@notes.md'"), "f/notes.md": strings.Repeat("@é", 400<<10),
 		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "", "e": "proc.eval", "f": "proc.eval"}},
 		{"names that some file systems take for others", map[string]string{
 			"a/SKILL.md": md("a"), "a/.vſcode/tasks.json": "{}", "b/SKILL.md": md("b"), "b/.cla\u200cude/settings.json": "{}",

@@ -194,6 +194,9 @@ func TestInjection(t *testing.T) {
 		"!$who[0]`date`\n":                     true,
 		"!${CLAUDE_SESSION_ID}`date`\n":        true,
 		"$1!`date`\n":                          true,
+		"!$1`$2date`\n":                        true, // of which opencode takes $2 for all of the name
+		"!$ARGUMENTS`$ARGUMENTSdate`\n":        true, // as Claude Code does
+		"!$1`$name`\n":                         true,
 		"``$0`!\ndate\n```\n":                  true,
 		"x$ARGUMENTS!`date`\n":                 true,
 		"Use `println!` and `vec!` here.\n":    true, // opencode runs " and "
@@ -243,6 +246,9 @@ func TestMention(t *testing.T) {
 		"é@/etc/hosts":                   "@/etc/hosts",
 		"@a\u0085/../../x":               "@a\u0085/../../x",
 		"@app/.env":                      "@app/.env",
+		"@ETC/hosts":                     "@ETC/hosts",
+		"x$ARGUMENTS@$2/etc/hosts":       "@$2/etc/hosts",
+		"x${X}@/etc/hosts":               "@/etc/hosts",
 		"@\"my docs\" and /../x":         "",
 		"me@/x and a@b.c, @acme/tool@/x": "",
 		"`@/x`, `a@/b` and @Override":    "",
@@ -262,7 +268,7 @@ func TestMention(t *testing.T) {
 
 // TestMentionedAgent: who mentions an agent has agents started without asking.
 func TestMentionedAgent(t *testing.T) {
-	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X"} { // and what is read
+	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X", "x$1@gen$1eral", "ask @ag$ARGUMENTSent-Plan now", "@\"x (ag$1ent)\"", "@" + strings.Repeat("$1", 200)} { // and what is read
 		if s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{}); len(s.Needs) != 2 || s.Needs[1].Spec.Verb != "agent.create" {
 			t.Errorf("%q: needs %v", body, s.Needs)
 		}
@@ -413,7 +419,7 @@ func TestGolden(t *testing.T) {
 
 // TestMentionCost: a text of nothing but what may begin one is looked through once.
 func TestMentionCost(t *testing.T) {
-	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'"} {
+	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$"} {
 		start := time.Now()
 		skills.Parse("one", []byte(top+"---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
 		if took := time.Since(start); took > 2*time.Second {

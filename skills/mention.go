@@ -6,21 +6,17 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// mention finds a path behind an @ that begins a word, or that stands there in quotes.
-// Readers do not agree on what a word begins behind; it is no letter of ASCII.
-func mention(text string) string {
-	for at := 0; at < len(text); {
-		end := wordEnd(text, at)
-		if found := mentionIn(text, at, end); found != "" {
-			return clip(found)
-		}
-		_, width := utf8.DecodeRuneInString(text[end:])
-		at = end + width
-	}
-	return ""
+// mention is what stands behind an @ that begins a word, or would once a client has filled
+// something in.
+type mention struct {
+	word   string // to the next blank
+	path   string // the same, or what is within quotes
+	last   string // the last name of that path
+	out    bool   // it goes up, or something is filled in
+	filled bool   // something is
+	quoted bool
 }
 
 // wordEnd is where the word that begins at a place ends. A blank behind a \ is part of it.
@@ -36,23 +32,61 @@ func wordEnd(text string, at int) int {
 // isBlank reports whether a character ends a word for clients, which are of JavaScript.
 func isBlank(r rune) bool { return unicode.IsSpace(r) && r != '\u0085' || r == '\ufeff' }
 
-// mentionIn finds the first one in a word.
-func mentionIn(text string, at, end int) string {
-	word := text[at:end]
-	up := max(strings.LastIndex(word, "/.."), strings.LastIndex(word, `\..`), strings.LastIndexByte(word, '$'))
-	for i := range len(word) {
-		if word[i] != '@' || at+i > 0 && strings.IndexByte(wordBytes, text[at+i-1]) >= 0 {
-			continue
-		}
-		rest := strings.TrimLeft(word[i+1:], `"'`)
-		if up > i || leadsOut(rest) {
-			return word[i:]
-		}
-		if quoted, ok := strings.CutPrefix(text[at+i+1:], `"`); ok {
-			inner, _, closed := strings.Cut(quoted, `"`)
-			if closed && (strings.Contains(inner, "$") || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")) {
-				return word[i:]
+// mentions yields the mentions of a text, each in about the time that its word takes.
+func mentions(text string) iter.Seq[mention] {
+	return func(yield func(mention) bool) {
+		var at, end, slash, up, dollar int // the last three within the word
+		for {
+			i := strings.IndexByte(text[at:], '@')
+			if i < 0 {
+				return
 			}
+			begins := at+i == 0 || strings.IndexByte(wordBytes, text[at+i-1]) < 0 || endsFilled(text[at:at+i])
+			if at += i + 1; at > end {
+				end = wordEnd(text, at)
+				word := text[at:end]
+				slash, dollar = at+strings.LastIndexAny(word, `/\`), at+strings.LastIndexByte(word, '$')
+				up = at + max(strings.LastIndex(word, "/.."), strings.LastIndex(word, `\..`))
+			}
+			if !begins {
+				continue
+			}
+			m := mention{word: text[at:end], path: text[at:end], last: text[max(at, slash+1):end], filled: dollar >= at}
+			m.out = m.filled || up >= at
+			if quoted, ok := strings.CutPrefix(text[at:], `"`); ok {
+				m = m.within(quoted)
+			}
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// within takes what follows a quote for the path, up to the next one.
+func (m mention) within(text string) mention {
+	inner, _, closed := strings.Cut(text, `"`)
+	if !closed {
+		return m
+	}
+	m.quoted, m.path, m.last = true, inner, inner[strings.LastIndexAny(inner, `/\`)+1:]
+	m.filled = m.filled || strings.Contains(inner, "$")
+	m.out = m.out || m.filled || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")
+	return m
+}
+
+// endsFilled reports whether a text ends in what may be filled in: a $ and a name.
+func endsFilled(text string) bool {
+	i := strings.LastIndexByte(text, '$')
+	return i >= 0 && strings.TrimLeftFunc(text[i+1:], func(r rune) bool { return isWordRune(r) || strings.ContainsRune("{}[]", r) }) == ""
+}
+
+// pathIn finds the first path that a text mentions and that leads out of the folder that a
+// client works in.
+func pathIn(text string) string {
+	for m := range mentions(text) {
+		if m.out || leadsOut(strings.TrimLeft(m.word, "\"'`")) {
+			return clip("@" + m.word)
 		}
 	}
 	return ""
@@ -63,8 +97,8 @@ const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 // topFolders are where a path that begins with no slash leads, for a client that works at
 // the top.
-var topFolders = strings.Fields(`Applications Library System Users Volumes Windows app bin boot code data dev etc home lib lib64
-	media mnt opt private proc root run sbin srv sys tmp usr var workspace workspaces`)
+var topFolders = strings.Fields(`applications library system users volumes windows app bin boot code data dev etc home lib lib64
+	media mnt nix opt private proc root run sbin snap srv sys tmp usr var workspace workspaces`)
 
 // leadsOut reports whether a path begins elsewhere than below the folder that a client works
 // in. Others are not counted: @acme/tool is no file at all.
@@ -73,70 +107,48 @@ func leadsOut(path string) bool {
 		return false
 	}
 	const longest = 16 // of what is at the top
-	top, _, below := strings.Cut(strings.ReplaceAll(path[:min(len(path), longest)], `\`, "/"), "/")
-	return strings.IndexByte(`/~.\$`, path[0]) >= 0 || below && (slices.Contains(topFolders, top) || strings.HasSuffix(top, ":"))
-}
-
-// maxMention is as long as what is looked for may be: a name of an agent, or of a file.
-const maxMention = 512
-
-// mentions yields what stands behind each @ of a text that begins something: the word, or
-// what is within quotes, and the last name of the path that it may be.
-func mentions(text string) iter.Seq2[string, string] {
-	short := func(word string) string { return word[:min(len(word), maxMention)] }
-	return func(yield func(word, last string) bool) {
-		at, end, slash := 0, 0, 0 // of the word
-		for {
-			i := strings.IndexByte(text[at:], '@')
-			if i < 0 {
-				return
-			}
-			if at += i + 1; at > end {
-				end = wordEnd(text, at)
-				slash = at + strings.LastIndexAny(text[at:end], `/\`)
-			}
-			if at > 1 && strings.IndexByte(wordBytes, text[at-2]) >= 0 {
-				continue
-			}
-			word, last := text[at:end], text[max(at, slash+1):end]
-			if quoted, ok := strings.CutPrefix(text[at:], `"`); ok {
-				word, _, _ = strings.Cut(quoted, `"`)
-				last = word[strings.LastIndexAny(word, `/\`)+1:]
-			}
-			if !yield(short(word), short(last)) {
-				return
-			}
-		}
+	if strings.IndexByte(`/~.\$`, path[0]) >= 0 {
+		return true
 	}
+	end := strings.IndexAny(path[:min(len(path), longest)], `/\`)
+	return end > 0 && (path[end-1] == ':' || slices.Contains(topFolders, oneCase(path[:end])))
 }
 
 // agentNames are the agents that opencode comes with. Whoever mentions one there has
 // subagents started without asking.
 var agentNames = strings.Fields("build compaction explore general plan summary title")
 
+// How Claude Code takes a word for the name of an agent.
+const (
+	agentMark = "agent-"
+	agentTail = " (agent)"
+)
+
 // agentIn finds the first agent that a text mentions, as far as its name can be known.
 func agentIn(text string) string {
-	for word := range mentions(text) {
-		if names(word) {
-			return clip("@" + word)
+	for m := range mentions(text) {
+		if m.isAgent() {
+			return clip("@" + m.path)
 		}
 	}
 	return ""
 }
 
-// names reports whether a word is the name of an agent, or may be once something is filled in.
-func names(word string) bool {
-	if word == "" || strings.IndexByte("abcdefghijklmnopqrstuvwxyz0123456789$-", word[0]) < 0 {
-		return strings.HasSuffix(word, " (agent)")
+func (m mention) isAgent() bool {
+	const longest = 64 // of what is looked at where something is filled in
+	switch {
+	case strings.HasPrefix(m.path, agentMark) || m.quoted && strings.HasSuffix(m.path, agentTail) || m.filled && len(m.path) > longest:
+		return true
+	case m.filled:
+		holds := func(name string) bool { return isWithin(name, m.path) }
+		return slices.ContainsFunc(agentNames, holds) || holds(agentMark) || m.quoted && holds(agentTail) || !m.quoted && strings.Contains(m.word, `"`)
 	}
-	name := word
-	if i := strings.IndexAny(word, "`,"); i >= 0 {
-		name = word[:i]
+	name := m.path[:min(len(m.path), longest)]
+	if i := strings.IndexAny(name, "`,"); i >= 0 {
+		name = name[:i]
 	}
 	name, _, _ = strings.Cut(name, "..")
-	name = strings.TrimSuffix(name, ".")
-	return slices.Contains(agentNames, name) || strings.HasPrefix(word, "agent-") || strings.HasSuffix(word, " (agent)") ||
-		strings.Contains(word, "$") && slices.ContainsFunc(agentNames, func(agent string) bool { return isWithin(agent, word) })
+	return slices.Contains(agentNames, strings.TrimSuffix(name, "."))
 }
 
 // isWithin reports whether a word would be left if something else were taken out of another.
@@ -149,23 +161,23 @@ func isWithin(word, other string) bool {
 	return word == ""
 }
 
-// maxChained is how many bytes of a file are searched that is mentioned. In a longer one
-// there may be commands.
-const maxChained = 256 << 10
+// maxChained is how many bytes of the files are searched that are mentioned. In what is
+// longer there may be commands.
+const maxChained = 1 << 20
 
 // chained finds the file whose commands are run by a client that puts in what a text
 // mentions, and what that mentions in turn.
 func chained(text []byte, beside map[string][]byte) string {
-	called := map[string][]string{} // by the last name of their paths
+	called, left := map[string][]string{}, maxChained // by the last name of their paths
 	for name := range beside {
 		last := oneCase(path.Base(name))
 		called[last] = append(called[last], name)
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
-		for _, last := range mentions(string(next[0])) {
-			for _, last := range lastNames(last) {
+		for m := range mentions(oneCase(string(next[0]))) {
+			for _, last := range lastNames(m.last) {
 				for _, name := range called[last] {
-					if len(beside[name]) > maxChained || injection(string(beside[name])) != "" {
+					if left -= len(beside[name]); left < 0 || commandIn(string(beside[name])) != "" {
 						return name
 					}
 					next = append(next, beside[name])
@@ -179,8 +191,11 @@ func chained(text []byte, beside map[string][]byte) string {
 
 // lastNames are what the file may be called that is mentioned: with or without what follows
 // it in a sentence, or the line that is meant.
-func lastNames(text string) [3]string {
-	last := oneCase(text)
+func lastNames(last string) []string {
+	const longest = 300 // of a name, and of what follows it
+	if len(last) > longest {
+		return nil
+	}
 	file, _, _ := strings.Cut(last, "#")
-	return [...]string{last, file, strings.TrimRightFunc(last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })}
+	return []string{last, file, strings.TrimRightFunc(last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })}
 }

@@ -126,5 +126,5 @@ func refusalIn(a Answer) error {
 	message, _ := doc.Root().Get("message")
 	number, _ := code.Int64()
 	text, _ := message.Str()
-	return &Refusal{Code: int(number), Message: text}
+	return &Refusal{Code: int(number), Message: text[:min(len(text), maxQuote)]}
 }

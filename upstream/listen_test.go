@@ -198,6 +198,9 @@ func TestHTTPList(t *testing.T) {
 		{"refused", func(w http.ResponseWriter, _ *http.Request, m msg) {
 			status(w, 200, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"none"}}`, m.ID))
 		}, "", "tools/list: none", ""},
+		{"refused at length", func(w http.ResponseWriter, _ *http.Request, m msg) {
+			status(w, 200, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, m.ID, strings.Repeat("x", 1<<20)))
+		}, "", "tools/list: xxx", ""},
 		{"not complete", pages(`{"resultType":"input_required","tools":[]}`), "", "not a complete one", ""},
 	}
 	for _, tt := range tests {
@@ -207,7 +210,7 @@ func TestHTTPList(t *testing.T) {
 			meta := func(dst []byte) []byte { return append(dst, "{}"...) }
 			items, err := upstream.List(t.Context(), c, "tools/list", "tools", meta)
 			if tt.text != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.text) || items != nil {
+				if err == nil || !strings.Contains(err.Error(), tt.text) || items != nil || len(err.Error()) > 1000 {
 					t.Errorf("%q, %v", items, err)
 				}
 				return

@@ -1,0 +1,49 @@
+package skills_test
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"capgate/skills"
+)
+
+// TestFilledIn: whatever is left of a text once a real client has filled something in, the
+// text as it is needs all that the rest would need.
+func TestFilledIn(t *testing.T) {
+	// What Claude Code and opencode take out, in the order in which they do.
+	clients := map[string][]*regexp.Regexp{
+		"claude":   {regexp.MustCompile(`\$ARGUMENTS\[\d+\]`), regexp.MustCompile(`\$\d+\b`), regexp.MustCompile(`\$ARGUMENTS`), regexp.MustCompile(`\$\{CLAUDE_[A-Z]+\}`)},
+		"opencode": {regexp.MustCompile(`\$\d+`), regexp.MustCompile(`\$ARGUMENTS`)},
+	}
+	pieces := strings.Fields("! ` ` @ @ $1 $2 $ARGUMENTS $ARGUMENTS[0] ${CLAUDE_X} $ ARGUMENTS 1 _ . a date / .. general plan agent- \\ \" ``` etc/x ")
+	pieces = append(pieces, " ", "\n", " (agent)")
+	r := rand.New(rand.NewPCG(1, 2))
+	verbs := func(text string) (all []string) {
+		for _, n := range skills.Parse("one", []byte(top+"---\n"+text), skills.Options{}).Needs {
+			all = append(all, n.Spec.Verb)
+		}
+		return all
+	}
+	for range 60_000 {
+		var b strings.Builder
+		for range 1 + r.IntN(9) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		held := verbs(b.String())
+		for client, steps := range clients {
+			text := b.String()
+			for _, step := range steps {
+				text = step.ReplaceAllStringFunc(text, func(string) string { return []string{"", " "}[r.IntN(2)] })
+			}
+			text = strings.ReplaceAll(text, "$", "%") // nothing is filled in twice
+			for _, verb := range verbs(text) {
+				if !slices.Contains(held, verb) {
+					t.Fatalf("%q needs %v, and what %s makes of it, %q, %s", b.String(), held, client, text, verb)
+				}
+			}
+		}
+	}
+}
