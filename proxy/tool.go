@@ -237,7 +237,8 @@ func (c *catalogue) current(ctx context.Context, l *line) bool {
 	}
 	now := l.lists[toolList].version(l.tenant.server.now())
 	if now == 0 {
-		_, now, _ = l.list(ctx, toolList, agedTime)
+		_, _, _ = l.list(ctx, toolList, agedTime) // what came of it, the version says
+		now = l.lists[toolList].version(l.tenant.server.now())
 	}
 	return now == c.sources[i].versions[toolList]
 }

@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,17 +18,24 @@ func injected(h *head, text []byte) []Need {
 	if h.hooks {
 		needs = append(needs, Need{Token: "hooks", Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
+	has := func(marks string) bool { // with which a name of the skill's own choice may stand between them
+		return h.veils && !strings.ContainsFunc(marks, func(r rune) bool { return !strings.ContainsRune(string(text), r) })
+	}
 	found := commandIn(string(text))
-	if found == "" && h.veils && slices.ContainsFunc([]string{"!$", "`$", "!`"}, func(mark string) bool { return strings.Contains(string(text), mark) }) {
+	if found == "" && has("$!`") {
 		found = argumentsKey
 	}
 	if found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
 	}
-	if found := pathIn(string(text)); found != "" {
+	veiled := ""
+	if has("$@") {
+		veiled = argumentsKey
+	}
+	if found := cmp.Or(pathIn(string(text)), veiled); found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "fs.read", Bare: true}})
 	}
-	if found := agentIn(string(text)); found != "" {
+	if found := cmp.Or(agentIn(string(text)), veiled); found != "" {
 		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "agent.create", Bare: true}})
 	}
 	return needs

@@ -14,15 +14,16 @@ import (
 // text as it is needs all that the rest would need.
 func TestFilledIn(t *testing.T) {
 	// What Claude Code and opencode take out, in the order in which they do.
+	named := regexp.MustCompile(`\$(?:x\+y|a b|z)($|[^\w\[])`) // of arguments: that follow no word
 	clients := map[string][]*regexp.Regexp{
 		"claude":   {regexp.MustCompile(`\$ARGUMENTS\[\d+\]`), regexp.MustCompile(`\$\d+\b`), regexp.MustCompile(`\$ARGUMENTS`), regexp.MustCompile(`\$\{CLAUDE_[A-Z]+\}`)},
 		"opencode": {regexp.MustCompile(`\$\d+`), regexp.MustCompile(`\$ARGUMENTS`)},
 	}
 	pieces := strings.Fields("! ` ` @ @ $1 $2 $ARGUMENTS $ARGUMENTS[0] ${CLAUDE_X} $ ARGUMENTS 1 _ . a date / .. general plan agent- \\ \" ``` etc/x ")
-	pieces = append(pieces, " ", "\n", " (agent)")
+	pieces = append(pieces, " ", "\n", " (agent)", "$x+y", "$a b", "$z")
 	r := rand.New(rand.NewPCG(1, 2))
-	verbs := func(text string) (all []string) {
-		for _, n := range skills.Parse("one", []byte(top+"---\n"+text), skills.Options{}).Needs {
+	verbs := func(keys, text string) (all []string) {
+		for _, n := range skills.Parse("one", []byte(top+keys+"---\n"+text), skills.Options{}).Needs {
 			all = append(all, n.Spec.Verb)
 		}
 		return all
@@ -32,14 +33,19 @@ func TestFilledIn(t *testing.T) {
 		for range 1 + r.IntN(9) {
 			b.WriteString(pieces[r.IntN(len(pieces))])
 		}
-		held := verbs(b.String())
+		held := verbs("", b.String())
+		for _, verb := range verbs("", named.ReplaceAllString(named.ReplaceAllString(b.String(), "$1"), "$1")) {
+			if !slices.Contains(verbs("arguments: [x+y, a b, z]\n", b.String()), verb) {
+				t.Fatalf("%q with names of its own does not need %s", b.String(), verb)
+			}
+		}
 		for client, steps := range clients {
 			text := b.String()
 			for _, step := range steps {
 				text = step.ReplaceAllStringFunc(text, func(string) string { return []string{"", " "}[r.IntN(2)] })
 			}
 			text = strings.ReplaceAll(text, "$", "%") // nothing is filled in twice
-			for _, verb := range verbs(text) {
+			for _, verb := range verbs("", text) {
 				if !slices.Contains(held, verb) {
 					t.Fatalf("%q needs %v, and what %s makes of it, %q, %s", b.String(), held, client, text, verb)
 				}

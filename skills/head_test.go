@@ -266,6 +266,15 @@ func TestMention(t *testing.T) {
 	}
 }
 
+// TestVeiledMention: what a skill calls by a name of its own may hide where a word begins.
+func TestVeiledMention(t *testing.T) {
+	for body, want := range map[string]int{"$x+y@/etc/passwd": 2, "$x+y@agent-x do": 2, "@agent$x y-x": 2, "Greet $x+y!": 0, "me@example.com": 0} {
+		if s := skills.Parse("one", []byte(top+"arguments: ['x+y', 'x y']\n---\n"+body), skills.Options{}); len(s.Needs) != want || s.Broken != "" {
+			t.Errorf("%q: needs %v", body, s.Needs)
+		}
+	}
+}
+
 // TestMentionedAgent: who mentions an agent has agents started without asking.
 func TestMentionedAgent(t *testing.T) {
 	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X", "x$1@gen$1eral", "ask @ag$ARGUMENTSent-Plan now", "@\"x (ag$1ent)\"", "@" + strings.Repeat("$1", 200)} { // and what is read
@@ -305,7 +314,7 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: [{name: who, required: true}]", "Use `$HOME`!\n", false},
 	} {
 		s := skills.Parse("one", []byte(top+tt.key+"\n---\n"+tt.body), skills.Options{})
-		if got := len(s.Needs) == 1 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken != "" || got != tt.want {
+		if got := len(s.Needs) > 0 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken != "" || got != tt.want || !got && len(s.Needs) > 0 {
 			t.Errorf("%s %q: needs %v, want a shell: %v %s", tt.key, tt.body, s.Needs, tt.want, s.Broken)
 		}
 	}
