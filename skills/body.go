@@ -13,38 +13,33 @@ import (
 // of hooks, and those that its text holds as !`date` or behind ```!, which need not begin
 // a line: all of them need a shell. It reads the files that are mentioned as @/etc/hosts, and
 // lets agents be started that are mentioned as @general.
-func injected(h *head, text []byte) []Need {
+func injected(h *head, text string) []Need {
 	var needs []Need
+	need := func(token, verb string) {
+		if token != "" {
+			needs = append(needs, Need{Token: token, Spec: capability.Spec{Verb: verb, Bare: true}})
+		}
+	}
 	if h.hooks {
-		needs = append(needs, Need{Token: "hooks", Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
+		need("hooks", "proc.eval")
 	}
-	has := func(marks string) bool { // with which a name of the skill's own choice may stand between them
-		return h.veils && !strings.ContainsFunc(marks, func(r rune) bool { return !strings.ContainsRune(string(text), r) })
+	// A name of the skill's own choice may stand between these, and be taken out.
+	veiled := func(marks ...string) string {
+		if h.veils && strings.Contains(text, "$") && !slices.ContainsFunc(marks, func(mark string) bool { return !strings.Contains(text, mark) }) {
+			return argumentsKey
+		}
+		return ""
 	}
-	found := commandIn(string(text))
-	if found == "" && has("$!`") {
-		found = argumentsKey
-	}
-	if found != "" {
-		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "proc.eval", Bare: true}})
-	}
-	veiled := ""
-	if has("$@") {
-		veiled = argumentsKey
-	}
-	if found := cmp.Or(pathIn(string(text)), veiled); found != "" {
-		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "fs.read", Bare: true}})
-	}
-	if found := cmp.Or(agentIn(string(text)), veiled); found != "" {
-		needs = append(needs, Need{Token: found, Spec: capability.Spec{Verb: "agent.create", Bare: true}})
-	}
+	need(cmp.Or(commandIn(text), veiled("!", "`"), veiled("!", "~")), "proc.eval")
+	need(cmp.Or(pathIn(text), veiled("@")), "fs.read")
+	need(cmp.Or(agentIn(text), veiled("@")), "agent.create")
 	return needs
 }
 
 // Prompt is what clients do by themselves with the text of a prompt, which they run like
 // that of a skill.
 func Prompt(text string) *Skill {
-	return &Skill{Path: "prompt", Needs: injected(new(head), []byte(text))}
+	return &Skill{Path: "prompt", Needs: injected(new(head), text)}
 }
 
 // injection finds the first command that a text has run for it. The whole file is

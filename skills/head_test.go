@@ -306,6 +306,7 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: [x y]", "!$x y`date`\n", true},
 		{"Arguments: ['{a']", "!${a`date`\n", true},
 		{"arguments: ['#a']", "``$#a`!\ndate\n```\n", true},
+		{"arguments: ['#a']", "~~~$#a!\ndate\n~~~\n", true},
 		{"arguments: ['#a']", "x$#a!`date`\n", true},
 		{"arguments: \"a\\x85b\"", "!$a\u0085b`date`\n", true},
 		{"arguments: [who, 2]", "Greet $who!\n", false},

@@ -174,28 +174,33 @@ func chained(text []byte, beside map[string][]byte) string {
 		called[last] = append(called[last], name)
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
-		for m := range mentions(oneCase(string(next[0]))) {
-			for _, last := range lastNames(m.last) {
-				for _, name := range called[last] {
-					if left -= len(beside[name]); left < 0 || commandIn(string(beside[name])) != "" {
-						return name
-					}
-					next = append(next, beside[name])
+		for name := range namesIn(oneCase(string(next[0]))) {
+			for _, file := range called[name] {
+				if left -= len(beside[file]); left < 0 || commandIn(string(beside[file])) != "" {
+					return file
 				}
-				delete(called, last)
+				next = append(next, beside[file])
 			}
+			delete(called, name) // it is put in once
 		}
 	}
 	return ""
 }
 
-// lastNames are what the file may be called that is mentioned: with or without what follows
-// it in a sentence, or the line that is meant.
-func lastNames(last string) []string {
+// namesIn yields what the files may be called that a text mentions: with or without what
+// follows one in a sentence, or the line that is meant.
+func namesIn(text string) iter.Seq[string] {
 	const longest = 300 // of a name, and of what follows it
-	if len(last) > longest {
-		return nil
+	return func(yield func(string) bool) {
+		for m := range mentions(text) {
+			if len(m.last) > longest {
+				continue
+			}
+			file, _, _ := strings.Cut(m.last, "#")
+			plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			if !yield(m.last) || !yield(file) || !yield(plain) {
+				return
+			}
+		}
 	}
-	file, _, _ := strings.Cut(last, "#")
-	return []string{last, file, strings.TrimRightFunc(last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })}
 }

@@ -133,7 +133,7 @@ func parse(at place, text []byte, o Options) *Skill {
 	if !s.declared && o.HideUndeclared {
 		s.Needs = append(s.Needs, Need{Token: "allowed-tools", Unknown: "the skill does not say which tools it uses"})
 	}
-	s.Needs = append(s.Needs, injected(head, text)...)
+	s.Needs = append(s.Needs, injected(head, string(text))...)
 	return s
 }
 
