@@ -102,20 +102,20 @@ func (r *request) chatMessage(v wire.Value) bool {
 // spoken judges what a model has said: its provider keeps it, and finds it by its id.
 func (r *request) spoken(v wire.Value) bool {
 	r.spelled(v)
-	id, ok := v.Get("id")
-	if v.Kind() == wire.Array {
+	if v.Kind() != wire.Object {
 		return r.stored(v)
 	}
+	id, ok := v.Get("id")
 	return !ok || r.stored(id)
 }
 
 // voice judges how the model is to speak: like itself, or as somebody whose voice is stored.
 func (r *request) voice(v wire.Value) bool {
 	r.spelled(v)
-	voice, ok := v.Get("voice")
-	if v.Kind() == wire.Array {
-		voice, ok = v, true
+	if v.Kind() != wire.Object {
+		return r.stored(v)
 	}
+	voice, ok := v.Get("voice")
 	return !ok || voice.Kind() == wire.String || r.stored(voice)
 }
 

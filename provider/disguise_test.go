@@ -67,6 +67,7 @@ func TestDisguises(t *testing.T) {
 		"what was said, to who ignores case":       {where: chats, body: `{"messages":[{"role":"assistant","audio":{"ID":"audio_1"}}]}`, code: capability.NotAvailable},
 		"a voice that is stored":                   {where: chats, body: `{"messages":[],"audio":{"format":"wav","voice":{"id":"voice_1"}}}`, code: capability.CapabilityAbsent},
 		"a voice in a list":                        {where: chats, body: `{"messages":[],"audio":[{"voice":{"id":"voice_1"}}]}`, code: capability.CapabilityAbsent},
+		"what was said, as a text":                 {where: chats, body: `{"messages":[{"role":"assistant","audio":"audio_1"}]}`, code: capability.CapabilityAbsent},
 		"what was said, in a list":                 {where: chats, body: `{"messages":[{"role":"assistant","audio":[{"id":"audio_1"}]}]}`, code: capability.CapabilityAbsent},
 		"what was said, by its id":                 {where: chats, body: `{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}`, code: capability.CapabilityAbsent},
 		"a model that searches and runs code":      {where: chats, change: relayed, body: `{"model":"groq/compound-mini","messages":[]}`, code: capability.CapabilityAbsent},
