@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -30,7 +31,7 @@ func (a *app) at(cfg *config.Config, view capability.View) (*config.Config, erro
 }
 
 // listen opens what agents connect to.
-func listen(ctx context.Context, w *world) (net.Listener, error) {
+func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, error) {
 	c := w.cfg.Listen
 	if c.Socket != "" {
 		return listenUnix(ctx, c.Socket)
@@ -38,7 +39,7 @@ func listen(ctx context.Context, w *world) (net.Listener, error) {
 	var shown *pair
 	if c.Cert != "" {
 		var err error
-		if shown, err = readPair(c.Cert, c.Key); err != nil {
+		if shown, err = readPair(c.Cert, c.Key, log); err != nil {
 			return nil, fmt.Errorf("the certificate of listen: %w", err)
 		}
 	}

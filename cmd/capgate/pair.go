@@ -3,14 +3,16 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 )
 
 // pair is a certificate and its key, which are read anew once they were renewed. While they
-// cannot be read, or do not belong together yet, it is what it was.
+// cannot be read, or do not belong together yet, it is what it was, which is said once.
 type pair struct {
 	cert, key string
+	log       *slog.Logger
 
 	mu   sync.Mutex
 	seen string // the state that the files were in
@@ -18,8 +20,8 @@ type pair struct {
 }
 
 // readPair reads both for the first time.
-func readPair(cert, key string) (*pair, error) {
-	p := &pair{cert: cert, key: key, seen: stateOf(cert, key)}
+func readPair(cert, key string, log *slog.Logger) (*pair, error) {
+	p := &pair{cert: cert, key: key, log: log, seen: stateOf(cert, key)}
 	used, err := tls.LoadX509KeyPair(cert, key)
 	p.used = &used
 	return p, err
@@ -29,10 +31,15 @@ func readPair(cert, key string) (*pair, error) {
 func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := stateOf(p.cert, p.key); now != p.seen {
-		if used, err := tls.LoadX509KeyPair(p.cert, p.key); err == nil {
-			p.used, p.seen = &used, now
-		}
+	now := stateOf(p.cert, p.key)
+	if now == p.seen {
+		return p.used, nil
+	}
+	p.seen = now
+	if used, err := tls.LoadX509KeyPair(p.cert, p.key); err == nil {
+		p.used = &used
+	} else {
+		p.log.Warn("the certificate of listen has changed and cannot be used: connections are begun with the one before", "error", err)
 	}
 	return p.used, nil
 }
@@ -41,7 +48,7 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func stateOf(files ...string) (text string) {
 	for _, file := range files {
 		if info, err := os.Stat(file); err == nil {
-			text += fmt.Sprintln(info.Size(), info.ModTime().UnixNano())
+			text += fmt.Sprintln(file, info.Mode(), info.Size(), info.ModTime().UnixNano())
 		}
 	}
 	return text

@@ -66,7 +66,7 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
 	}
-	l, err := listen(ctx, w)
+	l, err := listen(ctx, w, log)
 	if err != nil {
 		return errors.Join(broken(err, listenHint(err)), g.close())
 	}

@@ -102,7 +102,7 @@ func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) 
 	if err != nil {
 		return broken(err, "")
 	}
-	l, err := listen(ctx, w)
+	l, err := listen(ctx, w, log)
 	if err != nil {
 		return errors.Join(broken(err, listenHint(err)), g.close())
 	}
