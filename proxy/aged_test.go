@@ -44,27 +44,19 @@ func TestListsAge(t *testing.T) {
 	call := func() said {
 		return c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
 	}
-	for range 3 {
-		c.request("tools/list", "{}")
-		if a := call(); !strings.Contains(a.Raw, "done") {
-			t.Fatal(a.Raw)
+	for minute := 1; minute <= 2; minute++ {
+		for range 3 {
+			c.request("tools/list", "{}")
+			if a := call(); !strings.Contains(a.Raw, "done") {
+				t.Fatal(a.Raw)
+			}
 		}
-	}
-	if n := s.asked("tools/list"); n != 1 {
-		t.Fatalf("asked for %d times within a minute", n)
-	}
-	k.forward(2 * time.Minute)
-	for range 3 {
-		c.request("tools/list", "{}")
-		if a := call(); !strings.Contains(a.Raw, "done") {
-			t.Fatal(a.Raw)
+		if n := s.asked("tools/list"); n != minute {
+			t.Fatalf("asked %d times", n)
 		}
-	}
-	if n := s.asked("tools/list"); n != 2 {
-		t.Fatalf("asked for %d times, and one minute has gone by", n)
+		k.forward(61 * time.Second)
 	}
 	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
-	k.forward(2 * time.Minute)
 	if a := call(); denialOf(t, a).Code != "tool_quarantined" {
 		t.Errorf("changed behind our back: %s", a.Raw)
 	}
@@ -100,23 +92,22 @@ func TestOldListIsKept(t *testing.T) {
 	}
 }
 
-// TestOldListOfOne: a call waits for the list of its own server, not for those that hang.
+// TestOldListOfOne: a call waits for the list of its own server, not for those of others.
 func TestOldListOfOne(t *testing.T) {
 	k := new(clock)
-	s, hung := &scripted{}, &scripted{}
-	hung.unreachable.Store(true)
+	s, other := &scripted{}, &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}
 	own := files(t, s)
-	own.Prefix = ""
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, own, &proxy.Upstream{Name: "hung", Prefix: "hung", Open: hung.open})
+	own.Prefix = "" // so that any server could have the tool
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, own, &proxy.Upstream{Name: "other", Prefix: "other", Open: other.open})
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	<-time.After(200 * time.Millisecond)
+	other.slow = 4 * time.Second
 	for _, ahead := range []time.Duration{0, 2 * time.Minute} {
 		k.forward(ahead)
 		start := time.Now()
 		a := c.request("tools/call", `{"name":"read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-		if took := time.Since(start); !strings.Contains(a.Raw, "done") || took > time.Second {
+		if took := time.Since(start); !strings.Contains(a.Raw, "done") || took > agedAtMost/2 {
 			t.Errorf("%s later, after %s: %s", ahead, took, a.Raw)
 		}
 	}
@@ -124,6 +115,9 @@ func TestOldListOfOne(t *testing.T) {
 		t.Errorf("asked for its list %d times", n)
 	}
 }
+
+// agedAtMost is how long a call waits for a list that is old.
+const agedAtMost = time.Second
 
 // TestListsThatFail: however often agents ask, a server whose list cannot be had is asked for
 // it about once a second.

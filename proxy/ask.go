@@ -283,8 +283,7 @@ func (l *line) put(ctx context.Context, method string, params []byte) (outcome, 
 		return s.ask(ctx, nil, method, params)
 	}
 	for _, out := range outs {
-		o, err := s.ask(ctx, out, method, params)
-		if !errors.Is(err, errNoStream) && !errors.Is(err, errDone) && !errors.Is(err, errSlow) {
+		if o, err := s.ask(ctx, out, method, params); !errors.Is(err, errUnsent) {
 			return o, err
 		}
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -50,12 +51,14 @@ func (c *call) tame(r reply) reply {
 			break
 		}
 		s := c.policy.Gate.Skill(c.agent, skills.Prompt(strings.Join(texts, between)))
-		for _, m := range s.Missing {
-			return c.deny(gate.Verdict{
-				Decision: capability.Denial(capability.CapabilityAbsent, nil), Verb: capability.Verb(m.Need.Verb),
-				Why: "some clients do by themselves what the text of the prompt says",
-			})
+		if s.Satisfied {
+			continue
 		}
+		v := gate.Verdict{Decision: capability.Denial(s.Code, nil), Why: cmp.Or(s.Why, "some clients do by themselves what the text of the prompt says")}
+		if len(s.Missing) > 0 {
+			v.Verb = capability.Verb(s.Missing[0].Need.Verb)
+		}
+		return c.deny(v)
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -140,6 +141,9 @@ var (
 	errOver     = errors.New("the session is over")
 )
 
+// errUnsent says that a client was not asked, as its stream did not take the question.
+var errUnsent = errors.New("the question could not be sent")
+
 // ask sends a request to the client and waits for what it answers. It goes out on
 // the stream of the request that it belongs to, or else on the session's own.
 func (s *session) ask(ctx context.Context, out stream, method string, params []byte) (outcome, error) {
@@ -170,7 +174,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 			return outcome{}, errOver
 		}
 	} else if err := out.send(message); err != nil {
-		return outcome{}, err
+		return outcome{}, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

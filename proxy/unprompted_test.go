@@ -39,15 +39,20 @@ func TestDenialsAskNobody(t *testing.T) {
 	}
 }
 
+// waiting is a server whose calls are up until they are released.
+func waiting() (s *scripted, up, release chan struct{}) {
+	up, release = make(chan struct{}, 2), make(chan struct{})
+	return &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		up <- struct{}{}
+		<-release
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}}, up, release
+}
+
 // TestAmbiguousIsAnEvent: what a program asks while several calls of clients without sessions
 // are up is nobody's, and is recorded.
 func TestAmbiguousIsAnEvent(t *testing.T) {
-	up, asked := make(chan struct{}, 2), make(chan struct{})
-	s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-		up <- struct{}{}
-		<-asked
-		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
-	}}
+	s, up, release := waiting()
 	c, args := asking(t, s)
 	answers := make(chan said, 2)
 	for range 2 {
@@ -61,7 +66,7 @@ func TestAmbiguousIsAnEvent(t *testing.T) {
 	if e := c.w.events.of("refusal"); len(e) != 1 || !strings.Contains(e[0].Text, "ambiguous") {
 		t.Errorf("%+v", e)
 	}
-	close(asked)
+	close(release)
 	for range 2 {
 		if a := <-answers; strings.Contains(a.Raw, "inputRequests") {
 			t.Error(a.Raw)
@@ -70,21 +75,16 @@ func TestAmbiguousIsAnEvent(t *testing.T) {
 }
 
 // TestAskedOverACall: a client that listens to no stream of its own is asked over that of one
-// of its calls, whichever the question belongs to, and not where it takes none.
+// of its calls, whichever the question belongs to, and of one where it takes event streams.
 func TestAskedOverACall(t *testing.T) {
-	up, heard := make(chan struct{}, 2), make(chan struct{})
-	s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-		up <- struct{}{}
-		<-heard
-		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
-	}}
+	s, up, release := waiting()
 	c, args := asking(t, s)
 	c.initialize(`{"elicitation":{}}`)
 	asked := make(chan any)
 	var calls sync.WaitGroup
-	for id := range 2 {
+	for id, accept := range []string{"text/event-stream, application/json", "application/json", "application/json", "application/json", "application/json"} {
 		calls.Go(func() {
-			in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, 10+id, args))
+			in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, 10+id, args), "Accept", accept)
 			for line := in.next(); line != ""; line = in.next() {
 				if strings.Contains(line, "elicitation/create") {
 					var m struct{ ID any }
@@ -111,6 +111,6 @@ func TestAskedOverACall(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	close(heard)
+	close(release)
 	calls.Wait()
 }

@@ -1,0 +1,13 @@
+package proxy
+
+import "net/http"
+
+// Streamed answers a request with one message before the answer, which takes as long as is
+// said.
+func Streamed(w http.ResponseWriter, wait func()) error {
+	x := &exchange{visit: &visit{w: w}, events: true}
+	err := x.send([]byte("{}"))
+	wait()
+	x.finish([]byte("1"), reply{result: []byte("{}")})
+	return err
+}
