@@ -91,8 +91,8 @@ func TestMutants(t *testing.T) {
 	}
 	checkBaseline(t, root, all)
 
-	rows := make([]string, len(all))
-	t.Cleanup(func() { printTable(t, rows) })
+	rows, lives := make([]string, len(all)), make([]string, len(all))
+	t.Cleanup(func() { printTable(t, rows); printLast(t, lives) })
 	slots := make(chan struct{}, mutantsAtOnce)
 	for i, m := range all {
 		t.Run(m.name, func(t *testing.T) {
@@ -102,6 +102,7 @@ func TestMutants(t *testing.T) {
 			got, detail := m.run(t.Context(), root, t.TempDir())
 			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%s", m.name, m.rule, m.kills, got)
 			if got != killed {
+				lives[i] = rows[i] + "\n" + detail[max(0, len(detail)-1000):]
 				t.Errorf("%s (%s in %s): %s", got, m.rule, m.file, detail)
 			}
 		})
@@ -118,6 +119,16 @@ func printTable(t *testing.T, rows []string) {
 	}
 	_ = w.Flush() // to memory
 	t.Logf("\n%s", &out)
+}
+
+// printLast names what was not killed where one looks first, which is at the end.
+func printLast(t *testing.T, lives []string) {
+	t.Helper()
+	for _, one := range lives {
+		if one != "" {
+			t.Log(one)
+		}
+	}
 }
 
 func readMutant(name string) (mutant, error) {
