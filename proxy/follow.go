@@ -320,7 +320,9 @@ func (l *line) restore() (done bool) {
 	for uri, f := range silent { // one that is refused, or that the server hangs on, keeps none of the others
 		room <- struct{}{}
 		asking.Go(func() {
-			_ = within(oneTime, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) })
+			if within(oneTime, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) }) == nil {
+				l.changed(uri) // it may have, while nobody told of it
+			}
 			<-room
 		})
 	}

@@ -117,7 +117,13 @@ func (s *scripted) tells(t *testing.T, in *events) {
 	sink := s.peers[len(s.peers)-1].Events
 	s.mu.Unlock()
 	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
-	for got := in.next(); !strings.Contains(got, "resources/updated"); got = in.next() {
+	in.updated(t, "notes:///a")
+}
+
+// updated waits until the client is told that a resource has changed.
+func (in *events) updated(t *testing.T, uri string) {
+	t.Helper()
+	for got := in.next(); !strings.Contains(got, `resources/updated","params":{"uri":"`+uri+`"`); got = in.next() {
 		if got == "" {
 			t.Fatal("nobody is told")
 		}
@@ -157,6 +163,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 		busy.Store(0)
 		before := asked.Load()
 		reaches(t, asked, before+1, "asked until it tells")
+		in.updated(t, "notes:///a") // as it may have, unheard
 		s.tells(t, in)
 		if a := c.request("resources/unsubscribe", `{"uri":"notes:///a"}`); a.Error != nil {
 			t.Error(a.Raw)
@@ -413,4 +420,28 @@ func TestSubscribedAnewAtOnce(t *testing.T) {
 	}
 	c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
 	until(t, "the server is told to be silent", func() bool { return !told.Load() })
+}
+
+// TestUpdatedBelow: who watches a folder is told of what is in it, as far as it may be read.
+func TestUpdatedBelow(t *testing.T) {
+	s, _, _, _ := teller(false)
+	record := strings.Replace(everything, `uris: ["**"]`, `uris: ["notes:///a", "notes:///ab", "notes:///a/b/*"]`, 1)
+	w := start(t, map[string]string{"scout": record}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	for _, folder := range []string{"notes:///a", "notes:///a/b/"} {
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.open(t.Context(), t, http.MethodGet, "")
+		if a := c.request("resources/subscribe", quoted(map[string]string{"uri": folder})); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+		s.mu.Lock()
+		sink := s.peers[len(s.peers)-1].Events
+		s.mu.Unlock()
+		for _, uri := range []string{"notes:///ab", "notes:///a/secret/c", "notes:///", strings.Repeat("/", 1<<16), "notes:///a/b/1"} {
+			sink.Notify("notifications/resources/updated", []byte(quoted(map[string]string{"uri": uri})))
+		}
+		if got := in.next(); !strings.Contains(got, `"notes:///a/b/1"`) {
+			t.Errorf("%s: %s", folder, got)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -191,8 +192,7 @@ func unwatchAll(all map[string]*watched) {
 	}
 }
 
-// updated tells those who watch a resource that it has changed, if they may read
-// it still.
+// updated is a server that tells of a resource. Who may not read it any more is not told.
 func (l *line) updated(params []byte) {
 	var doc wire.Doc
 	if doc.Parse(params, wire.Limits{}) != nil {
@@ -203,12 +203,17 @@ func (l *line) updated(params []byte) {
 	if !ok {
 		return
 	}
-	s := l.tenant.server
 	if l.listed(uri) {
 		l.lists[skillList].renew()
 		l.tenant.touched(none)
 		return
 	}
+	l.changed(uri)
+}
+
+// changed tells those who watch a resource, or one that it is a part of, that it has changed.
+func (l *line) changed(uri string) {
+	s := l.tenant.server
 	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
 	for _, t := range s.everyone() {
 		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
@@ -219,18 +224,36 @@ func (l *line) updated(params []byte) {
 		t.mu.Unlock()
 		for _, one := range sessions {
 			one.mu.Lock()
-			w := one.watched[uri]
+			concerned := l.concerns(one.watched, uri)
 			one.mu.Unlock()
-			if w != nil && w.line == l && w.digest == "" {
+			if concerned {
 				one.notify("notifications/resources/updated", body)
 			}
 		}
 		for _, one := range streams {
-			if w := one.watched[uri]; w != nil && w.line == l && w.digest == "" {
+			if l.concerns(one.watched, uri) {
 				one.notify("notifications/resources/updated", body)
 			}
 		}
 	}
+}
+
+// concerns reports whether a resource of the server's is watched, or one that it is a part of.
+func (l *line) concerns(all map[string]*watched, uri string) bool {
+	const deepest = 32
+	for range deepest {
+		for _, at := range [...]string{uri, uri + "/"} {
+			if w := all[at]; w != nil && w.line == l && w.digest == "" {
+				return true
+			}
+		}
+		above := strings.LastIndexByte(uri, '/')
+		if above < 0 {
+			return false
+		}
+		uri = uri[:above]
+	}
+	return false
 }
 
 // listener is one subscriptions/listen of the modern era.
