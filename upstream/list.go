@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"capgate/wire"
 )
@@ -126,5 +127,5 @@ func refusalIn(a Answer) error {
 	message, _ := doc.Root().Get("message")
 	number, _ := code.Int64()
 	text, _ := message.Str()
-	return &Refusal{Code: int(number), Message: text[:min(len(text), maxQuote)]}
+	return &Refusal{Code: int(number), Message: strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")}
 }
