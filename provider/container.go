@@ -80,7 +80,7 @@ func (r *request) anew(where wire.Value, kind string) (capability.Code, string) 
 	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
 		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
 	case r.kit == routerKit && r.resumes:
-		return capability.ScopeViolation, "it would go on in the container of session_id, prompt_cache_key or a call in the input, and nobody knows here whose that is"
+		return capability.ScopeViolation, "it would go on in the container of session_id, prompt_cache_key or a call that came before, and nobody knows here whose that is"
 	case kind == "auto" && r.resumes:
 		return capability.ScopeViolation, "it would go on in the container of a code_interpreter_call in the input, and what that may reach is not known here"
 	}
@@ -94,7 +94,25 @@ func (r *request) resume(root wire.Value) {
 	for item := range input.Elems() {
 		r.resumes = r.resumes || says(item, "container_id") || r.kit == routerKit && goesOn(item)
 	}
+	messages, _ := root.Get("messages")
+	for message := range messages.Elems() {
+		r.resumes = r.resumes || r.kit == routerKit && ran(message)
+	}
 	r.resumes = r.resumes || r.kit == routerKit && (says(root, "session_id") || says(root, "prompt_cache_key"))
+}
+
+// ran reports whether a message of OpenRouter's says that a tool of its ran before: what
+// that left may name its container, in a text as well.
+func ran(message wire.Value) bool {
+	details, _ := message.Get("reasoning_details")
+	for detail := range details.Elems() {
+		switch textOf(detail, "type") {
+		case "reasoning.text", "reasoning.summary", "reasoning.encrypted":
+		default:
+			return true
+		}
+	}
+	return details.Kind() == wire.Object
 }
 
 // goesOn reports whether a call names its container further inside: where it ran, or

@@ -19,9 +19,9 @@
 //
 // A body is read by tables in which every member of a request, every block and every
 // type has a rule; what has none is refused, unless the operator vouches for it by
-// name. Within a block of a known type, members that no vendor reads pass. Only the bytes
-// that change are replaced, and a request that nothing is wrong with goes up as it
-// came.
+// name. Within a block of a known type, members that no vendor reads pass; within an item
+// of OpenAI's, if they are neither lists nor objects. Only the bytes that change are
+// replaced, and a request that nothing is wrong with goes up as it came.
 //
 // # Limitations
 //

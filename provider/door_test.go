@@ -405,4 +405,76 @@ func TestRoutedReplay(t *testing.T) {
 			rewriting{where: "openrouter /v1/responses", body: head + "," + tools + "}", grants: []string{"provider.code_execution"}, sent: head + "}", did: "omitted openrouter:shell scope_violation"}.run(t)
 		})
 	}
+	for details, stays := range map[string]bool{
+		`[{"type":"reasoning.text","text":"container_id"},{"type":"reasoning.encrypted","data":"a"},{"type":"reasoning.summary","summary":"s"}]`:                  true,
+		`[{"type":"reasoning.text","text":"a"},{"type":"reasoning.server_tool_call","tool_name":"openrouter:shell","result":"{\"container_id\":\"sess_main\"}"}]`: false,
+		`{"type":"reasoning.text"}`: false,
+	} {
+		head := `{"model":"x/y","messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"reasoning_details":` + details + `}]`
+		test := rewriting{where: router, body: head + "," + tools + "}", grants: []string{"provider.code_execution"}}
+		if !stays {
+			test.sent, test.did = head+"}", "omitted openrouter:shell scope_violation"
+		}
+		test.run(t)
+	}
+}
+
+// TestInsideItems: what stands in an item of an input is judged, or does not go up. What
+// vendors have in their items does, all of it.
+func TestInsideItems(t *testing.T) {
+	for name, test := range map[string]struct {
+		item string
+		code capability.Code
+	}{
+		"what a subagent did":         {`{"type":"function_call","call_id":"c","name":"f","arguments":"{}","subagent_items":[{"type":"input_file","file_id":"f"}]}`, capability.NotAvailable},
+		"nothing that a subagent did": {`{"type":"function_call","call_id":"c","name":"f","arguments":"{}","subagent_id":null,"subagent_items":null}`, ""},
+		"a subagent by its id":        {`{"type":"function_call","call_id":"c","name":"f","arguments":"{}","subagent_id":"s"}`, capability.Forbidden},
+		"items in what is nothing":    {`{"type":"compaction","encrypted_content":"a","output":[{"type":"additional_tools","tools":[]}]}`, capability.NotAvailable},
+		"an object of tomorrow":       {`{"type":"reasoning","summary":[],"place":{"at":"a"}}`, capability.NotAvailable},
+		"a word of tomorrow":          {`{"type":"reasoning","summary":[],"signature":"a","format":"b","effort":3}`, ""},
+		"an address of tomorrow":      {`{"type":"reasoning","summary":[],"place":"https://evil.example"}`, capability.Forbidden},
+		"a container where none is":   {`{"type":"function_call","call_id":"c","name":"f","arguments":"{}","container_id":"c"}`, capability.Forbidden},
+		"a picture without its bytes": {`{"type":"image_generation_call","id":"ig","result":""}`, capability.CapabilityAbsent},
+		"texts that are addresses":    {`{"type":"image_generation_call","id":"ig","result":"aGk=","revised_prompt":"https://a.example as a picture","error":{"message":"m"},"svg_usage":{}}`, ""},
+		"all of a call of a function": {`{"type":"function_call","id":"i","call_id":"c","name":"f","namespace":"n","arguments":"https://a.example","status":"completed","async":true,"caller":{"type":"program","caller_id":"p"},"created_by":"m"}`, ""},
+		"all of its answer":           {`{"type":"function_call_output","id":"i","call_id":"c","output":[{"type":"input_text","text":"t"}],"status":"completed","caller":{"type":"direct"}}`, ""},
+		"all of a computer's":         {`{"type":"computer_call","id":"i","call_id":"c","actions":[{"type":"wait"}],"pending_safety_checks":[{"id":"p"}],"status":"completed"}`, ""},
+		"all of its picture":          {`{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,aGk="},"acknowledged_safety_checks":[{"id":"p"}]}`, ""},
+		"all of a search":             {`{"type":"web_search_call","id":"i","status":"completed","action":{"type":"open_page","url":"https://a.example"},"name":"web_search","arguments":"{}","call_id":"c"}`, ""},
+		"all of a search in files":    {`{"type":"file_search_call","id":"i","queries":["q"],"results":[{"file_id":"f","text":"t"}],"status":"completed"}`, ""},
+		"all of a shell":              {`{"type":"shell_call","id":"i","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"local"},"arguments":"a","status":"completed"}`, ""},
+		"all that it said":            {`{"type":"shell_call_output","call_id":"c","container_id":null,"files":[],"error":"e","max_output_length":1,"output":[{"stdout":"https://a.example"}]}`, ""},
+		"all of a patch":              {`{"type":"apply_patch_call","call_id":"c","operation":{"type":"create_file"},"status":"completed"},{"type":"apply_patch_call_output","call_id":"c","output":"https://a.example","status":"completed"}`, ""},
+		"all of a search for tools":   {`{"type":"tool_search_call","arguments":{"q":"a"},"execution":"client","call_id":null}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, where := range []string{responses, "openrouter /v1/responses"} {
+				body := `{"model":"x/y","input":[` + test.item + `]}`
+				out, changes, refused := rewrite(t, where, body, holding(t))
+				switch {
+				case test.code == "" && (refused != nil || out != body || len(changes) > 0):
+					t.Errorf("%s: %s, %v", where, out, refused)
+				case test.code != "" && (refused == nil || refused.Code != test.code):
+					t.Errorf("%s: %s, %v", where, out, refused)
+				}
+			}
+		})
+	}
+}
+
+// TestRoutedX: what a search at OpenRouter reads at X needs what a search at X needs.
+func TestRoutedX(t *testing.T) {
+	const head = `{"model":"x/y","messages":[],`
+	for tool, off := range map[string]string{
+		`"tools":[{"type":"web_search","engine":"native","x_search":{}}]`:                             `"tools":[{"type":"web_search","engine":"native","x_search":null}]`,
+		`"tools":[{"type":"web_search_preview","parameters":{"x_search":{"a":1}}}]`:                   `"tools":[{"type":"web_search_preview","parameters":{"x_search":null}}]`,
+		`"tools":[{"type":"openrouter:web_search","parameters":{"engine":"native","x_search":true}}]`: `"tools":[{"type":"openrouter:web_search","parameters":{"engine":"native","x_search":false}}]`,
+		`"plugins":[{"id":"web","x_search":{}}]`:                                                      `"plugins":[{"id":"web","x_search":null}]`,
+	} {
+		rewriting{where: router, body: head + tool + "}", grants: []string{hosts("*"), "provider.x_search"}}.run(t)
+		out, changes, refused := rewrite(t, router, head+tool+"}", holding(t, hosts("*")))
+		if refused != nil || out != head+off+"}" || !strings.Contains(did(changes), "repaired") {
+			t.Errorf("%s: %s, %s, %v", tool, out, did(changes), refused)
+		}
+	}
 }

@@ -130,11 +130,22 @@ func (r *request) generation(v wire.Value) bool {
 			return keep
 		}
 		return func(v wire.Value) bool {
+			if fold(name) == "speechconfig" && v.Kind() == wire.String {
+				r.speaker(v)
+			}
 			r.inputs(v)
 			return true
 		}
 	})
 	return true
+}
+
+// speaker judges the name of a voice. One that the provider keeps for whoever has the key
+// is called voice_abc, those that everybody may use by a plain name.
+func (r *request) speaker(v wire.Value) {
+	if name, _ := v.Str(); strings.ContainsAny(name, "_/") && !strings.HasPrefix(name, "voicekey_") {
+		r.stored(v)
+	}
 }
 
 func (r *request) contents(v wire.Value) bool {
@@ -240,7 +251,7 @@ func isStoreOnly(at *url.URL) bool {
 	if at.Host == "" {
 		return at.Scheme == "" && strings.HasPrefix(at.Path, "files/")
 	}
-	return strings.EqualFold(at.Host, "generativelanguage.googleapis.com")
+	return at.Scheme == "https" && at.User == nil && strings.EqualFold(at.Host, "generativelanguage.googleapis.com")
 }
 
 func (r *request) functionResponse(v wire.Value) bool {

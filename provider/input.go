@@ -86,6 +86,8 @@ func (r *request) inputMember(name string, v wire.Value) {
 		}
 	case "fileid", "fileids":
 		r.stored(v)
+	case "voice", "voicename":
+		r.speaker(v)
 	case "gcsuri":
 		r.refusedUnlessNull("a provider stores nothing where an agent says")(v)
 	case "model", "modelname":

@@ -67,6 +67,7 @@ func (r *request) item(v wire.Value) bool {
 	}
 	r.spelled(v)
 	r.opaqueIn(v, ofItem(kind))
+	r.nothingElse(kind, v)
 	switch kind {
 	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
 		"local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
@@ -97,6 +98,52 @@ func (r *request) item(v wire.Value) bool {
 		return r.unknown(kind)(v)
 	}
 	return true
+}
+
+// nothingElse refuses what has no rule in an item: a list could be of items that are judged
+// nowhere, and a text name what the provider keeps.
+func (r *request) nothingElse(kind string, v wire.Value) {
+	if kind == "" || kind == "message" { // whose members all have rules
+		return
+	}
+	const anywhere, words = " caller error ", "output result prompt revised_prompt reason"
+	known := ofItem(kind) + anywhere + alsoIn(kind)
+	for key, member := range v.Members() {
+		switch name, _ := key.Str(); {
+		case isListed(name, known) || member.Kind() == wire.Null:
+		case member.Kind() == wire.Object || member.Kind() == wire.Array:
+			r.unknown(name)(member)
+		case name == "subagent_id":
+			r.forbid(elsewhere)
+		case !isListed(name, words):
+			r.notATool(name)
+			r.sniff(member)
+		}
+	}
+}
+
+// alsoIn is what has a rule in an item of an input, or lists that nobody reads again,
+// beside what is opaque there.
+func alsoIn(kind string) string {
+	switch kind {
+	case "function_call_output", "custom_tool_call_output":
+		return "output"
+	case "computer_call":
+		return "pending_safety_checks"
+	case "computer_call_output":
+		return "output acknowledged_safety_checks"
+	case "shell_call":
+		return "arguments environment"
+	case "shell_call_output":
+		return "container_id files"
+	case "code_interpreter_call":
+		return "container_id outputs"
+	case "image_generation_call":
+		return "svg_usage"
+	case "mcp_list_tools", "additional_tools", "tool_search_output":
+		return "tools"
+	}
+	return ""
 }
 
 // turn judges an item that is a message.
@@ -141,7 +188,7 @@ func (r *request) made(kind string, v wire.Value) {
 				r.address(picture)
 			}
 		}
-	case kind == "image_generation_call" && picture.Kind() != wire.String:
+	case kind == "image_generation_call" && (picture.Kind() != wire.String || picture.Equal("")):
 		r.stored(id)
 	case kind == "image_generation_call":
 		r.fileData(picture)

@@ -258,14 +258,19 @@ func (r *request) sniff(v wire.Value) {
 	case wire.Object:
 		for key, member := range v.Members() {
 			name, _ := key.Str()
-			if carries(name) {
-				r.forbid(`"` + clip(name) + `" does not belong there`)
-			}
+			r.notATool(name)
 			if text, ok := member.Str(); ok && name == "type" && isTool(text) {
 				r.forbid(`"` + clip(text) + `" does not belong there`)
 			}
 			r.sniff(member)
 		}
+	}
+}
+
+// notATool refuses a member that is about tools or servers by its name.
+func (r *request) notATool(name string) {
+	if carries(name) {
+		r.forbid(`"` + clip(name) + `" does not belong there`)
 	}
 }
 

@@ -21,6 +21,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.web().all {
 		r.rests(get, "*")
 		r.whole(v, kind)
+		r.onX(kind, v, in)
 		return "", ""
 	}
 	if r.lists++; r.lists > maxScoped {
@@ -216,6 +217,20 @@ func (r *request) turnOff(v wire.Value) bool {
 		return r.replace(v, []byte("false"))
 	}
 	return r.replace(v, []byte("null"))
+}
+
+// onX turns off what OpenRouter's search reads at X, which is held by its own name.
+func (r *request) onX(kind string, places ...wire.Value) {
+	const search = "x_search"
+	for _, in := range slices.Compact(places) {
+		member, ok := in.Get(search)
+		if !ok || r.kit != routerKit {
+			continue
+		}
+		if code, why := r.needs(search); why != "" && r.turnOff(member) {
+			r.note(Change{Tool: clip(kind), Did: Repaired, Code: code, Why: search + ": " + why})
+		}
+	}
 }
 
 // whole makes the provider show everything that a tool did.

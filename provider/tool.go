@@ -120,7 +120,10 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 	case scoped:
 		code, why = r.scoped(v, t.scope, kind)
 	case reading:
-		code, why = r.reads(t.verb)
+		if code, why = r.reads(t.verb); why == "" {
+			in, _ := v.Get("parameters")
+			r.onX(kind, v, in)
+		}
 	case unscoped:
 		if code, why = r.needs(t.verb); why == "" {
 			r.inputs(v)

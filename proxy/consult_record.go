@@ -97,7 +97,7 @@ func (c *consultation) unwritable(err error) {
 	switch {
 	case !ok:
 		c.refuse(http.StatusBadRequest, capability.MalformedRequest, err.Error())
-	case refused.Code == capability.CapabilityAbsent || refused.Code == capability.ScopeViolation:
+	case slices.Contains([]capability.Code{capability.CapabilityAbsent, capability.ScopeViolation, capability.RequiresApproval}, refused.Code):
 		c.deny(refused.Status, gate.Verdict{Decision: capability.Denial(refused.Code, nil)}, refused.Why)
 	default:
 		c.refused(*refused)

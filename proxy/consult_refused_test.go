@@ -76,3 +76,27 @@ func TestConsultRefused(t *testing.T) {
 		t.Errorf("the provider saw %v", sent)
 	}
 }
+
+// TestConsultDenied: what is refused for want of a grant, or since somebody would have to
+// approve it, is a denial in the events and says why in the log.
+func TestConsultDenied(t *testing.T) {
+	v := consulting(t, proxy.Options{}, nil)
+	const picture = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://%s/a.png"}}]}]}`
+	for _, test := range []struct{ approve, host, code string }{
+		{"", "evil.example", "scope_violation"},
+		{"approve: [net.get]\n", "github.com", "requires_approval"},
+	} {
+		v.write("scout", strings.Replace(searcher, "class: agent\n", "class: agent\n"+test.approve, 1))
+		v.adopt()
+		got := text(t, v.ask("POST", messages, fmt.Sprintf(picture, test.host)))
+		all := v.events.of(guardrail.Decision)
+		if e := all[len(all)-1]; e.Decision != "deny" || e.Code != test.code || !strings.Contains(got, e.Text) {
+			t.Errorf("%s: %+v", got, e)
+		} else if !strings.Contains(v.log.String(), "code="+test.code+" why=\""+e.Text) {
+			t.Error(v.log.String())
+		}
+	}
+	if sent := v.saw(); len(sent) != 0 {
+		t.Errorf("the provider saw %v", sent)
+	}
+}

@@ -359,7 +359,7 @@ func (c *consultation) deny(status int, v gate.Verdict, why string) {
 	d.event = c.server.record(e)
 	c.server.log.LogAttrs(
 		c.r.Context(), slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
-		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", v.Why),
+		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", cmp.Or(v.Why, d.why)),
 	)
 	c.turnDown(status, d)
 }
