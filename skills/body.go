@@ -2,6 +2,7 @@ package skills
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -30,7 +31,7 @@ func injected(h *head, text string) []Need {
 		}
 		return ""
 	}
-	need(cmp.Or(commandIn(text), veiled("!", "`"), veiled("!", "~")), "proc.eval")
+	need(cmp.Or(commandIn(text), typedIn(text, h.names), veiled("!", "`"), veiled("!", "~")), "proc.eval")
 	need(cmp.Or(pathIn(text), veiled("@")), "fs.read")
 	need(cmp.Or(agentIn(text), veiled("@")), "agent.create")
 	return needs
@@ -44,14 +45,15 @@ func Prompt(text string) *Skill {
 
 // injection finds the first command that a text has run for it. The whole file is
 // searched, since readers do not agree on where the frontmatter ends; nor do they on what
-// may stand before the !, so that `println!` and a ` behind it are a command to some.
+// may stand before the !, so that `println!` is where a command begins to some, which ends at
+// the next ` that is there, or in what a user has typed, as clients put that behind it all.
 func injection(text string) string {
 	for rest := text; ; {
 		_, behind, found := strings.Cut(rest, "!`")
 		if !found {
 			break
 		}
-		if end := strings.IndexByte(behind, '`'); end > 0 {
+		if end := strings.IndexByte(behind, '`'); end != 0 {
 			return clip("!`" + behind[:end+1])
 		}
 		rest = behind
@@ -87,6 +89,30 @@ func commandIn(text string) string {
 		}
 	}
 	return ""
+}
+
+// typedIn finds a command in a text that only what its user types makes one, which may begin
+// or end in ` and ```, or end in !: with `go test`, a !$1 of the skill's begins one, and with
+// "why does it fail!" a $1` does. Names are what the skill calls what is typed.
+func typedIn(text string, names []string) string {
+	if !strings.Contains(text, "$") || !strings.Contains(text, "!") && !strings.Contains(text, "`") {
+		return ""
+	}
+	if len(names) == 0 {
+		return clip(typed.FindString(text))
+	}
+	return clip(typedMarks(names).FindString(text))
+}
+
+var typed = typedMarks(nil)
+
+func typedMarks(names []string) *regexp.Regexp {
+	place := `\$(?:ARGUMENTS(?:\[\d+\])?|\d+`
+	for _, name := range names {
+		place += "|" + regexp.QuoteMeta(name)
+	}
+	place += ")"
+	return regexp.MustCompile("(?s)!" + place + "|(?:" + place + ")+(?:`[^`]+(?:`|" + place + ")|`{0,2}!.*(?:```|" + place + "))")
 }
 
 // replaced is a text with something in place of what a client fills in when it runs the

@@ -53,3 +53,33 @@ func TestFilledIn(t *testing.T) {
 		}
 	}
 }
+
+// TestTypedIn: whatever becomes a command once a client fills in what its user has typed
+// needs a shell, as the skill chooses what stands around that.
+func TestTypedIn(t *testing.T) {
+	place := regexp.MustCompile(`\$\d+|\$ARGUMENTS(?:\[\d+\])?|\$issue`)
+	commands := []*regexp.Regexp{regexp.MustCompile("!`[^`]+`"), regexp.MustCompile("(?s)```!.*?```")}
+	pieces := append(strings.Fields("! ! ` ` `` ``` $1 $12 $ARGUMENTS $ARGUMENTS[0] $issue $else a date"), " ", "\n")
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 60_000 {
+		var b strings.Builder
+		for range 1 + r.IntN(9) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		text := b.String()
+		if s := skills.Parse("one", []byte(top+"arguments: issue\n---\n"+text), skills.Options{}); len(s.Needs) > 0 {
+			continue
+		}
+		for _, arg := range []string{"fix `foo` now", "`go test`", "why it fails!", "use ```x```"} {
+			filled := place.ReplaceAllLiteralString(text, arg)
+			if filled == text {
+				filled += "\n\n" + arg
+			}
+			for _, c := range commands {
+				if found := c.FindString(filled); found != "" {
+					t.Fatalf("%q needs nothing, and runs %q once %q is filled in", text, found, arg)
+				}
+			}
+		}
+	}
+}

@@ -16,6 +16,7 @@ const (
 	maxHead  = 64 << 10 // bytes of the frontmatter
 	maxTools = 256      // tokens of one skill
 	maxToken = 4 << 10  // bytes of one of them
+	maxNames = 512      // bytes of the names of its arguments
 )
 
 // head is what the frontmatter of a SKILL.md says.
@@ -24,7 +25,8 @@ type head struct {
 	declared          bool
 	tools             []string // the tokens of allowed-tools:
 	hooks             bool     // it names commands, or servers, that run by themselves
-	veils             bool     // its arguments have names that may hide a command in the text
+	names             []string // of its arguments
+	veils             bool     // which may hide a command in the text
 	forks             []string // the tokens of the agents that it is run by
 	lines             []int    // in which its keys stand
 	margin            int      // how many blanks stand before them
@@ -77,7 +79,7 @@ func (h *head) agrees(raw string, ok bool) bool {
 			o = parsed
 		}
 	}
-	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && o.declared == h.declared && slices.Equal(o.forks, h.forks)
+	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && slices.Equal(o.names, h.names) && o.declared == h.declared && slices.Equal(o.forks, h.forks)
 }
 
 // misses reports whether a reader that goes line by line, which is what clients do with
@@ -291,7 +293,11 @@ func (h *head) take(key string, value *yaml.Node) error {
 	case startsPrograms(folded):
 		h.hooks = h.hooks || !isEmpty(value)
 	case folded == argumentsKey:
-		h.veils = h.veils || isVeil(value)
+		h.names = append(h.names, namesOf(value)...)
+		h.veils = h.veils || slices.ContainsFunc(h.names, isVeil)
+		if len(strings.Join(h.names, "")) > maxNames {
+			err = fmt.Errorf("the names in %s are longer than %d bytes", key, maxNames)
+		}
 	case folded == contextKey && !isEmpty(value): // fork is the one that clients know now
 		h.forks = append(h.forks, agentTool)
 	case folded == agentKey && !isEmpty(value):
@@ -327,15 +333,24 @@ func startsPrograms(folded string) bool {
 	return strings.HasPrefix(folded, "mcp") || slices.Contains(strings.Fields(hookKeys), folded)
 }
 
-// isVeil reports whether one of the names of arguments is more than a word: a client
-// takes $ and such a name out of the text, whatever stands in it, and what is left may be
-// a command.
-func isVeil(names *yaml.Node) bool {
-	odd := func(r rune) bool { return !isWordRune(r) }
-	if names.Kind == yaml.ScalarNode {
-		return strings.ContainsFunc(strings.NewReplacer(" ", "", "\t", "", "\n", "").Replace(names.Value), odd)
+// namesOf returns the names of arguments: a text of several, or a list. In what is neither,
+// each text may be one.
+func namesOf(value *yaml.Node) (names []string) {
+	if value.Kind == yaml.ScalarNode {
+		return strings.FieldsFunc(value.Value, func(r rune) bool { return strings.ContainsRune(" \t\n", r) })
 	}
-	return slices.ContainsFunc(names.Content, func(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, odd) })
+	for _, n := range value.Content {
+		if n.Kind == yaml.ScalarNode && n.Value != "" {
+			names = append(names, n.Value)
+		}
+	}
+	return names
+}
+
+// isVeil reports whether the name of an argument is more than a word: a client takes $ and
+// such a name out of the text, whatever stands in it, and what is left may be a command.
+func isVeil(name string) bool {
+	return strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) })
 }
 
 // foldKey is a key but for its spelling: what may stand between its words, and what

@@ -202,7 +202,21 @@ func TestInjection(t *testing.T) {
 		"Use `println!` and `vec!` here.\n":    true, // opencode runs " and "
 		"_!`date`\n":                           true,
 		"Use `!`date`` now\n":                  true,
-		"Use `println!` here.\n":               false,
+		"Use `println!` here.\n":               true, // to whom types `go test`, which stands behind it then
+		"Tidy up. !`touch RAN # ":              true,
+		"Look into !$1;touch RAN #` $2":        true,
+		"!$ARGUMENTS":                          true,
+		"!$ARGUMENTS[12]":                      true,
+		"$ARGUMENTS``!\ndate\n```\n":           true,
+		"$1`!\ndate\n```":                      true,
+		"Fix $1$2!\ndate\n```":                 true,
+		"Fix $1!\ndate\n$2":                    true,
+		"$ARGUMENTS`date`":                     true,
+		"`$0` date `":                          true,
+		"Fix $1! Now `a`.":                     false,
+		"Use `$HOME` and `$PATH` here!":        false,
+		"Costs !$x and `a`":                    false,
+		"Fix `$1`.":                            false,
 		"The `!` operator negates, as in `a`.": true, // as above
 		"Wow!\n```sh\ndate\n```\n":             false,
 		"!``\n":                                false,
@@ -227,6 +241,14 @@ func TestMention(t *testing.T) {
 		"@~/.ssh/id_ed25519":             "@~/.ssh/id_ed25519",
 		"a\n\t@../x y\n":                 "@../x",
 		"a\u00a0@./x\n":                  "@./x",
+		"Help @\" /abs/key\" please":     "@\"",
+		"@\"\n~/.ssh/id_rsa\"":           "@\"",
+		"@\"\ufeff/etc/x\"":              "@\"",
+		"@\" my docs/x":                  "@\"", // what is typed may end it
+		"Help with @root, and more":      "@root,",
+		"See @etc":                       "@etc",
+		"(@home#3)":                      "@home#3)",
+		"@media and @app, @data @rooted": "",
 		"@\"/a b\"\n":                    "@\"/a",
 		"@$HOME/x\n":                     "@$HOME/x",
 		"a (@/etc/hosts, b)":             "@/etc/hosts,",
@@ -277,7 +299,7 @@ func TestVeiledMention(t *testing.T) {
 
 // TestMentionedAgent: who mentions an agent has agents started without asking.
 func TestMentionedAgent(t *testing.T) {
-	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X", "x$1@gen$1eral", "ask @ag$ARGUMENTSent-Plan now", "@\"x (ag$1ent)\"", "@" + strings.Repeat("$1", 200)} { // and what is read
+	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X", "x$1@gen$1eral", "ask @ag$ARGUMENTSent-Plan now", "@\"x (ag$1ent)\"", "@\"general (agent)$ARGUMENTS", "@" + strings.Repeat("$1", 200)} { // and what is read
 		if s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{}); len(s.Needs) != 2 || s.Needs[1].Spec.Verb != "agent.create" {
 			t.Errorf("%q: needs %v", body, s.Needs)
 		}
@@ -308,6 +330,11 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: ['#a']", "``$#a`!\ndate\n```\n", true},
 		{"arguments: ['#a']", "~~~$#a!\ndate\n~~~\n", true},
 		{"arguments: ['#a']", "x$#a!`date`\n", true},
+		{"arguments: \"a\\x85b\"", "``$a\u0085b`!\ndate\n```\n", true},
+		{"arguments: issue", "!$issue now\n", true},
+		{"arguments: [issue, why]", "$why`date`\n", true},
+		{"arguments: [issue]", "!$issues and `$else` it`\n", true}, // some take $issue out of it
+		{"", "!$issue now and `$why` it\n", false},
 		{"arguments: \"a\\x85b\"", "!$a\u0085b`date`\n", true},
 		{"arguments: [who, 2]", "Greet $who!\n", false},
 		{"arguments: who when", "Use `$HOME` for $who!\n", false},
@@ -429,9 +456,9 @@ func TestGolden(t *testing.T) {
 
 // TestMentionCost: a text of nothing but what may begin one is looked through once.
 func TestMentionCost(t *testing.T) {
-	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$"} {
+	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$", "$1`", "$1!", "$abab", "$abab`!", "$1$1`"} {
 		start := time.Now()
-		skills.Parse("one", []byte(top+"---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
+		skills.Parse("one", []byte(top+"arguments: "+strings.Repeat("aba abab baba ", 40)+"\n---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%q: %s", piece, took)
 		}

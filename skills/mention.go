@@ -63,15 +63,14 @@ func mentions(text string) iter.Seq[mention] {
 	}
 }
 
-// within takes what follows a quote for the path, up to the next one.
+// within takes what follows a quote for the path, up to the next one, which what a user has
+// typed may bring. Clients take the blanks around it for none of it.
 func (m mention) within(text string) mention {
 	inner, _, closed := strings.Cut(text, `"`)
-	if !closed {
-		return m
-	}
+	inner = strings.TrimFunc(inner, isBlank)
 	m.quoted, m.path, m.last = true, inner, inner[strings.LastIndexAny(inner, `/\`)+1:]
-	m.filled = m.filled || strings.Contains(inner, "$")
-	m.out = m.out || m.filled || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")
+	m.filled = m.filled || !closed || strings.Contains(inner, "$")
+	m.out = m.out || m.filled || leadsOut(inner) || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")
 	return m
 }
 
@@ -100,6 +99,9 @@ const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 var topFolders = strings.Fields(`applications library system users volumes windows app bin boot code data dev etc home lib lib64
 	media mnt nix opt private proc root run sbin snap srv sys tmp usr var workspace workspaces`)
 
+// bareFolders are those of them that are no ordinary words, as @media and @private are.
+var bareFolders = strings.Fields("applications etc home mnt opt proc root srv tmp users usr volumes")
+
 // leadsOut reports whether a path begins elsewhere than below the folder that a client works
 // in. Others are not counted: @acme/tool is no file at all.
 func leadsOut(path string) bool {
@@ -110,7 +112,12 @@ func leadsOut(path string) bool {
 	if strings.IndexByte(`/~.\$`, path[0]) >= 0 {
 		return true
 	}
-	end := strings.IndexAny(path[:min(len(path), longest)], `/\`)
+	begin := path[:min(len(path), longest)]
+	end := strings.IndexAny(begin, `/\`)
+	if end < 0 { // a folder itself
+		end = max(0, strings.IndexAny(begin+" ", "`,#. "))
+		return slices.Contains(bareFolders, oneCase(begin[:end]))
+	}
 	return end > 0 && (path[end-1] == ':' || slices.Contains(topFolders, oneCase(path[:end])))
 }
 
