@@ -122,13 +122,17 @@ const agedAtMost = time.Second
 // TestListsThatFail: however often agents ask, a server whose list cannot be had is asked for
 // it about once a second.
 func TestListsThatFail(t *testing.T) {
-	s := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "prompts/list": `"prompts":"none"`}}
 	for _, shared := range []bool{false, true} {
+		s := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "prompts/list": `"prompts":"none"`}}
 		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Shared: shared})
 		c := w.client("scout")
 		c.initialize("{}")
-		for range 200 {
+		for range 100 {
 			c.request("tools/list", "{}")
+			c.request("resources/read", `{"uri":"notes:///a"}`)
+		}
+		if n := s.asked("prompts/list"); n > 2 {
+			t.Errorf("shared %t: asked %d times in a moment", shared, n)
 		}
 		before := s.asked("prompts/list")
 		<-time.After(2500 * time.Millisecond)

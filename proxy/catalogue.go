@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -18,6 +17,7 @@ import (
 // would see if it held more. It is immutable; a change makes a new one.
 type catalogue struct {
 	policy    *Policy
+	pins      uint64 // how often pins had come when it was made
 	sources   []source
 	tools     map[string]*tool // by exposed name; hidden ones too
 	prompts   map[string]*prompt
@@ -35,9 +35,9 @@ type catalogue struct {
 type source struct {
 	up       *Upstream
 	line     *line
-	versions [listKinds]uint64 // 0: the list was not to be had
-	claims   []claim           // what of its resources are skills
-	unknown  bool              // nobody knows yet
+	editions [listKinds]edition // of its lists
+	claims   []claim            // what of its resources are skills
+	unknown  bool               // nobody knows yet
 }
 
 // tool is one tool of a server under the name that agents call it by.
@@ -98,13 +98,14 @@ func (c *catalogue) print() fingerprint {
 }
 
 // fresh reports whether nothing has changed since the catalogue was made.
-func (c *catalogue) fresh(p *Policy, now time.Time) bool {
-	if c == nil || c.policy != p {
+func (c *catalogue) fresh(p *Policy, s *Server) bool {
+	if c == nil || c.policy != p || c.pins != s.pins.loads.Load() {
 		return false
 	}
+	now := s.now()
 	for i := range c.sources {
 		for k := range listKinds {
-			if v := c.sources[i].versions[k]; v == 0 || v != c.sources[i].line.lists[k].version(now) {
+			if is := c.sources[i].editions[k]; is == 0 || is != c.sources[i].line.lists[k].edition(now) {
 				return false
 			}
 		}
@@ -118,7 +119,7 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 	for {
 		t.mu.Lock()
 		p := t.server.policy.Load()
-		if t.current.fresh(p, t.server.now()) {
+		if t.current.fresh(p, t.server) {
 			defer t.mu.Unlock()
 			return t.current, nil
 		}
@@ -156,8 +157,8 @@ var errStale = errors.New("the policy has changed")
 
 // is reports whether another catalogue would be made of the same.
 func (c *catalogue) is(other *catalogue) bool {
-	return c != nil && c.policy == other.policy && slices.EqualFunc(c.sources, other.sources, func(x, y source) bool {
-		return x.line == y.line && x.versions == y.versions && !slices.Contains(x.versions[:], 0)
+	return c != nil && c.policy == other.policy && c.pins == other.pins && slices.EqualFunc(c.sources, other.sources, func(x, y source) bool {
+		return x.line == y.line && x.editions == y.editions && !slices.Contains(x.editions[:], 0)
 	})
 }
 
@@ -182,7 +183,10 @@ func (t *tenant) known() *catalogue {
 
 // build fetches what is not known and makes a catalogue of it.
 func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
-	c := &catalogue{policy: p, tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}}
+	c := &catalogue{
+		policy: p, pins: t.server.pins.loads.Load(),
+		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{},
+	}
 	ups := p.byName()
 	c.sources = make([]source, len(ups))
 	lists := make([][listKinds][]item, len(ups))
@@ -196,7 +200,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	var fetching sync.WaitGroup
 	for i := range ups {
 		for k := range listKinds {
-			fetching.Go(func() { lists[i][k], c.sources[i].versions[k], _ = c.sources[i].line.list(ctx, k, patience) })
+			fetching.Go(func() { lists[i][k], c.sources[i].editions[k], _ = c.sources[i].line.list(ctx, k, patience) })
 		}
 	}
 	fetching.Wait()

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"capgate/guardrail"
 	"capgate/proxy"
 )
 
@@ -310,5 +312,26 @@ func TestUnknownSkillsShowNothing(t *testing.T) {
 		if a := c.request("resources/read", uriParams(uri)); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
 			t.Errorf("%s", a.Raw)
 		}
+	}
+}
+
+// TestPolicyWhileReading: a file of a server's skill for which another policy comes between
+// what is decided and what goes up is decided anew.
+func TestPolicyWhileReading(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://greet/SKILL.md": skillText("greet", "", "Greet.\n")})
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	const uri = "skill://files/greet/SKILL.md"
+	until(t, "served", func() bool { return c.request("resources/read", uriParams(uri)).Error == nil })
+	var once sync.Once
+	w.events.before = func(e *guardrail.Event) {
+		if e.Decision == "allow" {
+			once.Do(func() { w.adopt() })
+		}
+	}
+	before := len(w.events.of(guardrail.Refusal))
+	if a := c.request("resources/read", uriParams(uri)); a.Error != nil || len(w.events.of(guardrail.Refusal)) != before {
+		t.Errorf("%s, %+v", a.Raw, w.events.of(guardrail.Refusal))
 	}
 }

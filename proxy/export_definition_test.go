@@ -44,7 +44,12 @@ func (b *Board) Judge(mode Pins, now time.Time, defs ...wire.Value) ([]capabilit
 	return codes, err
 }
 
-func (b *Board) Stale() bool { return b.p.stale(b.upstream) }
+// Stale reports whether other pins came than were ruled by.
+func (b *Board) Stale() bool {
+	before := b.p.loads.Load()
+	b.p.recheck(b.upstream)
+	return b.p.loads.Load() != before
+}
 
 const (
 	MaxPins    = maxPins

@@ -183,11 +183,6 @@ func isTraceParent(text string) bool {
 // forward sends an order up and brings the answer back as a reply.
 func (c *call) forward(o *order) reply {
 	answer, err := c.exchange(o)
-	if errors.Is(err, errStale) { // so that it did not go up
-		c.stale = true
-		c.outcome(0, err.Error())
-		return reply{}
-	}
 	if err != nil {
 		return c.failed(o, err)
 	}
@@ -269,6 +264,11 @@ const legacyNotFound = -32002
 
 // failed is the answer when there is none from the server.
 func (c *call) failed(o *order, err error) reply {
+	if errors.Is(err, errStale) { // so that it did not go up
+		c.stale = true
+		c.outcome(0, err.Error())
+		return reply{}
+	}
 	if denied := (*capability.Denied)(nil); errors.As(err, &denied) {
 		c.outcome(0, "denied at the moment of use")
 		return c.deny(gate.Verdict{Decision: denied.Decision, Why: "denied at the moment of use"})

@@ -92,6 +92,9 @@ type scripted struct {
 	unreachable atomic.Bool // it takes a connection and says nothing
 }
 
+// noSuchMethod in place of a list is that the server has none.
+const noSuchMethod = "-32601"
+
 const serverAbilities = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true},"logging":{},"completions":{}}`
 
 func (s *scripted) open(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
@@ -154,6 +157,8 @@ func (c *scriptedConn) Call(ctx context.Context, r upstream.Request, s upstream.
 		<-time.After(c.server.slow)
 	}
 	switch {
+	case list == noSuchMethod:
+		return upstream.Answer{Error: []byte(`{"code":-32601,"message":"Method not found"}`)}, nil
 	case isList:
 		return upstream.Answer{Result: []byte(`{` + list + `}`)}, nil
 	case strings.HasSuffix(r.Method, "/list"):

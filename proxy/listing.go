@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	listTime = 30 * time.Second // to fetch a list
-	patience = 3 * time.Second  // that other servers are waited for, before a list is shown without theirs
+	listTime   = 30 * time.Second       // to fetch a list
+	patience   = 3 * time.Second        // that other servers are waited for, before a list is shown without theirs
+	failedTime = 200 * time.Millisecond // the same, of one whose list could not be had the last time
 )
 
 // How old a list may be. Some servers tell of no changes, or have nobody to tell, such as
@@ -42,9 +43,10 @@ type listing struct {
 	wanted uint64 // counts up whenever the list has changed, as far as is known
 	have   uint64 // which of them the items are
 	items  []item
-	state  uint64    // of the items: others have another
-	seen   time.Time // when the server was asked for them
-	err    error
+	state  uint64        // of the items: others have another
+	seen   time.Time     // when the server was asked for them
+	err    error         // why they could not be had, the last time
+	failed time.Time     // when that was
 	busy   chan struct{} // closed when the fetch that is on has ended
 	since  time.Time     // when that began
 	again  bool          // somebody is about to fetch it once more
@@ -84,17 +86,48 @@ func (g *listing) renew() {
 	g.mu.Unlock()
 }
 
-// version says which state of the list is known, 0 for none and for one that is to be
-// looked at again.
-func (g *listing) version(now time.Time) uint64 {
+// edition is what is known of a list: a state of it, and whether that is what the server
+// says now. Zero is that it is to be looked at.
+type edition uint64
+
+const unheard edition = 1 << 63 // nobody knows whether it is
+
+func (e edition) isKnown() bool { return e != 0 && e&unheard == 0 }
+
+// edition says what a look would find, as far as nobody has to be asked or waited for.
+func (g *listing) edition(now time.Time) edition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waitedFor := g.busy != nil && time.Since(g.since) >= agedTime
-	if g.have != g.wanted || g.isOld(now) && !waitedFor {
-		return 0
+	known := g.have == g.wanted
+	switch {
+	case known && !g.isOld(now), g.busy != nil && time.Since(g.since) >= g.most(patience), g.busy == nil && !known && g.hasFailed():
+		return g.now()
 	}
-	return g.state
+	return 0
 }
+
+// now is the edition that there is. The lock is held.
+func (g *listing) now() edition {
+	if g.have == g.wanted {
+		return edition(g.state)
+	}
+	return edition(g.state) | unheard
+}
+
+// most is how long a fetch is waited for by somebody who would wait that long for a list
+// that was never fetched. The lock is held.
+func (g *listing) most(wait time.Duration) time.Duration {
+	switch {
+	case g.have == g.wanted:
+		return min(wait, agedTime)
+	case g.err != nil && wait <= patience:
+		return min(wait, failedTime)
+	}
+	return wait
+}
+
+// hasFailed reports whether the list could not be had a moment ago. The lock is held.
+func (g *listing) hasFailed() bool { return g.err != nil && time.Since(g.failed) < againTime }
 
 // isOld reports whether the list may have changed unseen. The lock is held.
 func (g *listing) isOld(now time.Time) bool {
@@ -105,30 +138,25 @@ var errPatience = errors.New("the server is being waited for")
 
 // list returns a list of the server, and fetches it when it is not known, has changed or
 // is old. A fetch is waited for as long as is said; after that, and while the server does
-// not answer, what it said last is what there is.
-func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, uint64, error) {
+// not answer, what it said last is what there is. One that failed a moment ago is tried again
+// only by who would wait for it longer than others do.
+func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, edition, error) {
 	g := &l.lists[k]
 	for {
 		now := l.tenant.server.now()
 		g.mu.Lock()
 		known := g.have == g.wanted
-		if known && !g.isOld(now) {
-			items, state := g.items, g.state
+		if busy := g.busy != nil; known && !g.isOld(now) || !busy && !known && wait <= patience && g.hasFailed() {
+			items, is, err := g.items, g.now(), g.err
 			g.mu.Unlock()
-			return items, state, nil
-		}
-		busy := g.busy
-		if busy == nil {
-			busy = make(chan struct{})
-			g.busy, g.since = busy, time.Now()
+			return items, is, err
+		} else if !busy {
+			g.busy, g.since = make(chan struct{}), time.Now()
 			wanted := g.wanted
 			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
 		}
-		most := wait
-		if known {
-			most = min(wait, agedTime)
-		}
-		left := time.NewTimer(most - time.Since(g.since))
+		busy := g.busy
+		left := time.NewTimer(g.most(wait) - time.Since(g.since))
 		g.mu.Unlock()
 		var late error
 		select {
@@ -140,17 +168,16 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		}
 		left.Stop()
 		g.mu.Lock()
-		items, state, err := g.items, g.state, g.err
-		known = g.have == g.wanted
+		items, is, state, err := g.items, g.now(), edition(g.state), g.err
 		g.mu.Unlock()
 		switch {
-		case late != nil && known:
-			return items, state, nil
+		case late != nil && is.isKnown():
+			return items, is, nil
 		case late != nil:
-			return items, 0, late
+			return items, is, late
 		case err != nil:
-			return items, 0, err
-		case state != 0:
+			return items, is, err
+		case state != 0: // which may have changed since it was asked for
 			return items, state, nil
 		}
 	}
@@ -176,7 +203,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
-		g.err = err
+		g.err, g.failed = err, time.Now()
 	}
 	busy := g.busy
 	g.busy = nil
@@ -233,8 +260,8 @@ func (l *line) again(k listKind) {
 		g.mu.Lock()
 		g.again = false
 		g.mu.Unlock()
-		if s.ctx.Err() == nil && l.isListened() && g.version(s.now()) == 0 {
-			_, _, _ = l.list(s.ctx, k, patience) // what comes of it, it tells itself
+		if s.ctx.Err() == nil && l.isListened() && !g.edition(s.now()).isKnown() {
+			_, _, _ = l.list(s.ctx, k, listTime) // what comes of it, it tells itself
 		}
 	})
 }
@@ -265,6 +292,9 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		return nil, nil
 	}
 	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
+	if refusal, ok := errors.AsType[*upstream.Refusal](err); ok && refusal.Code == codeMethod {
+		return nil, nil // it has resources, say, and no templates
+	}
 	if err != nil {
 		return nil, err
 	}

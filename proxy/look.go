@@ -67,7 +67,7 @@ func (s *Server) looked(ctx context.Context, agent string, k listKind) (cat *cat
 		return nil, nil, err
 	}
 	for i := range cat.sources {
-		if cat.sources[i].versions[k] == 0 {
+		if !cat.sources[i].editions[k].isKnown() {
 			missing = append(missing, cat.sources[i].up.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capgate/capability"
@@ -31,7 +32,8 @@ var ErrPinsChanged = errors.New("the pins were changed by somebody else meanwhil
 
 // pinboard holds the definitions of every upstream against what is pinned.
 type pinboard struct {
-	store PinStore // nil: pins last as long as the process
+	store PinStore      // nil: pins last as long as the process
+	loads atomic.Uint64 // how often others came than something was ruled by
 
 	mu     sync.Mutex
 	boards map[string]*board
@@ -41,9 +43,10 @@ type pinboard struct {
 type board struct {
 	upstream string
 	store    PinStore
+	loads    *atomic.Uint64 // of the pinboard
 
 	mu      sync.Mutex
-	asked   bool // there was something to judge
+	ruled   bool // something was judged
 	loaded  bool
 	version string
 	pins    map[string]Pin
@@ -58,7 +61,7 @@ func (p *pinboard) board(upstream string) *board {
 	defer p.mu.Unlock()
 	b, ok := p.boards[upstream]
 	if !ok {
-		b = &board{upstream: upstream, store: p.store, pins: map[string]Pin{}}
+		b = &board{upstream: upstream, store: p.store, loads: &p.loads, pins: map[string]Pin{}}
 		p.boards[upstream] = b
 	}
 	return b
@@ -89,7 +92,7 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked = true
+	defer func() { b.ruled = true }()
 	t := trial{mode: mode, now: now.UTC().Truncate(time.Second), seen: seen}
 	var err error
 	for range maxTries {
@@ -108,18 +111,15 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 	return t.rulings, fmt.Errorf("keep the pins of upstream %q: %w", upstream, err)
 }
 
-// stale reports whether judge could rule otherwise than it did last, because
-// somebody has approved something meanwhile, or because the pins could not be
-// read or kept and now perhaps can. It costs a look at the store.
-func (p *pinboard) stale(upstream string) bool {
+// recheck looks whether judge would rule otherwise than it did, because somebody has approved
+// something meanwhile, or because the pins could not be read or kept and now perhaps can.
+func (p *pinboard) recheck(upstream string) {
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.store == nil || !b.asked {
-		return false
+	if b.ruled {
+		_ = b.refresh() // what cannot be read is tried again
 	}
-	changed, err := b.store.Changed(upstream, b.version)
-	return err == nil && (changed || !b.loaded)
 }
 
 // refresh loads the pins unless those that are known are still the ones kept.
@@ -149,6 +149,9 @@ func (b *board) refresh() error {
 		}
 	}
 	b.pins, b.version, b.loaded = pins, version, true
+	if b.ruled {
+		b.loads.Add(1)
+	}
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +93,7 @@ type Server struct {
 	scrub   func([]byte) []byte
 	seal    *sealer
 	pins    *pinboard
+	told    atomic.Uint64 // how often pins had come when agents were told last
 	methods map[string]handler
 	letters sync.Pool // of *letter
 	papers  sync.Pool // of *[]byte, for the params of requests to servers
@@ -211,17 +211,16 @@ func (s *Server) Adopt(p *Policy) {
 // be shown then.
 func (s *Server) Recheck() {
 	p := s.policy.Load()
-	if p == nil || !slices.ContainsFunc(p.Upstreams, func(u *Upstream) bool { return s.pins.stale(u.Name) }) {
+	if p == nil {
 		return
 	}
-	for _, t := range s.everyone() {
-		t.mu.Lock()
-		t.current = nil
-		for _, l := range t.lines {
-			l.shelf.Store(nil)
+	for _, u := range p.Upstreams {
+		s.pins.recheck(u.Name)
+	}
+	if now := s.pins.loads.Load(); s.told.Swap(now) != now {
+		for _, t := range s.everyone() {
+			t.changed(none)
 		}
-		t.mu.Unlock()
-		t.changed(none)
 	}
 }
 

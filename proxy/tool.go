@@ -145,7 +145,7 @@ func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool
 		if s == nil {
 			return nil
 		}
-		if _, version, err := s.line.list(ctx, k, listTime); err != nil || version == 0 {
+		if _, is, err := s.line.list(ctx, k, listTime); err != nil || !is.isKnown() {
 			return &mute{s.up.Name, err}
 		}
 	}
@@ -192,23 +192,25 @@ func (c *call) quickly(ctx context.Context) *tool {
 	if err != nil {
 		return nil
 	}
-	items, version, err := l.list(ctx, toolList, listTime)
-	if err != nil || version == 0 {
+	items, is, err := l.list(ctx, toolList, listTime)
+	if err != nil || !is.isKnown() {
 		return nil
 	}
-	if s := l.shelf.Load(); s != nil && s.policy == p && s.version == version {
+	pins := c.server.pins.loads.Load()
+	if s := l.shelf.Load(); s != nil && s.policy == p && s.pins == pins && s.edition == is {
 		return s.tools[c.exposed]
 	}
 	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant}
 	a.addTools(&source{up: only, line: l}, items)
-	l.shelf.Store(&shelf{policy: p, version: version, tools: a.tools})
+	l.shelf.Store(&shelf{policy: p, pins: pins, edition: is, tools: a.tools})
 	return a.tools[c.exposed]
 }
 
 // shelf is the tools of one server, as they were made of a state of its list.
 type shelf struct {
 	policy  *Policy
-	version uint64
+	pins    uint64 // how often pins had come when it was made
+	edition edition
 	tools   map[string]*tool
 }
 
@@ -232,15 +234,14 @@ var errRevoked = errors.New("the token was revoked")
 // still what the server says, which is asked when that is long ago.
 func (c *catalogue) current(ctx context.Context, l *line) bool {
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })
-	if i < 0 || c.sources[i].versions[toolList] == 0 {
+	if i < 0 || !c.sources[i].editions[toolList].isKnown() || c.pins != l.tenant.server.pins.loads.Load() {
 		return false
 	}
-	now := l.lists[toolList].version(l.tenant.server.now())
+	now := l.lists[toolList].edition(l.tenant.server.now())
 	if now == 0 {
-		_, _, _ = l.list(ctx, toolList, agedTime) // what came of it, the version says
-		now = l.lists[toolList].version(l.tenant.server.now())
+		_, now, _ = l.list(ctx, toolList, agedTime)
 	}
-	return now == c.sources[i].versions[toolList]
+	return now == c.sources[i].editions[toolList]
 }
 
 // missing returns a server of which a list is not known and to which something of
@@ -248,7 +249,7 @@ func (c *catalogue) current(ctx context.Context, l *line) bool {
 func (c *catalogue) missing(k listKind, exposed string) *source {
 	for i := range c.sources {
 		s := &c.sources[i]
-		if s.versions[k] == 0 && (s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator)) {
+		if !s.editions[k].isKnown() && (s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator)) {
 			return s
 		}
 	}

@@ -74,6 +74,43 @@ func TestAmbiguousIsAnEvent(t *testing.T) {
 	}
 }
 
+// TestAskedElsewhere: a client whose only call takes no event stream is asked over the stream
+// that it listens to.
+func TestAskedElsewhere(t *testing.T) {
+	s, up, release := waiting()
+	c, args := asking(t, s)
+	c.initialize(`{"elicitation":{}}`)
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	call := make(chan int, 1)
+	go func() {
+		call <- c.post(`{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{`+args+`}}`, "Accept", "application/json").StatusCode
+	}()
+	<-up
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+		done <- err
+	}()
+	var m struct {
+		ID     any
+		Method string
+	}
+	for m.Method != "elicitation/create" {
+		line := in.next()
+		if line == "" || json.Unmarshal([]byte(line), &m) != nil {
+			t.Fatalf("nobody is asked: %s", line)
+		}
+	}
+	c.post(`{"jsonrpc":"2.0","id":` + quoted(m.ID) + `,"result":{"action":"accept"}}`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	close(release)
+	if status := <-call; status != http.StatusOK {
+		t.Error(status)
+	}
+}
+
 // TestAskedOverACall: a client that listens to no stream of its own is asked over that of one
 // of its calls, whichever the question belongs to, and of one where it takes event streams.
 func TestAskedOverACall(t *testing.T) {

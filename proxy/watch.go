@@ -371,13 +371,13 @@ func (c *call) listen() reply {
 	}
 }
 
-// enroll has a listener be told. One whose servers are reached in another way by now, since
-// a policy came meanwhile, ends at once.
+// enroll has a listener be told. One whose servers are reached in another way by now, or whose
+// token is good no more, since a policy came meanwhile, ends at once.
 func (t *tenant) enroll(l *listener) {
 	t.mu.Lock()
 	t.streams[l] = struct{}{}
 	t.mu.Unlock()
-	if l.strays() {
+	if s := t.server; l.strays() || l.credential != "" && !s.policy.Load().holds(l.credential, t.agent, s.now()) {
 		l.end()
 	}
 }

@@ -16,6 +16,7 @@ type pair struct {
 
 	mu   sync.Mutex
 	seen string // the state that the files were in
+	said string // the state that was said to be of no use
 	used *tls.Certificate
 }
 
@@ -35,10 +36,10 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if now == p.seen {
 		return p.used, nil
 	}
-	p.seen = now
 	if used, err := tls.LoadX509KeyPair(p.cert, p.key); err == nil {
-		p.used = &used
-	} else {
+		p.used, p.seen = &used, now
+	} else if p.said != now {
+		p.said = now
 		p.log.Warn("the certificate of listen has changed and cannot be used: connections are begun with the one before", "error", err)
 	}
 	return p.used, nil

@@ -1,0 +1,96 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/proxy"
+)
+
+// TestSlowFailure: a server that takes long to say that it has no list keeps nobody waiting
+// who wants something of another.
+func TestSlowFailure(t *testing.T) {
+	const slow = 600 * time.Millisecond
+	bad := &scripted{lists: map[string]string{"prompts/list": `"prompts":"none"`, "tools/list": `"tools":[]`}}
+	good := &scripted{lists: map[string]string{
+		"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`, "resources/list": `"resources":[{"uri":"note:///a","name":"a"}]`, "prompts/list": `"prompts":[{"name":"p"}]`,
+	}}
+	w := start(t, map[string]string{"scout": everything}, files(t, good), &proxy.Upstream{Name: "bad", Prefix: "bad", Open: bad.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	bad.slow = slow
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		for method, params := range map[string]string{
+			"resources/read": `{"uri":"note:///a"}`, "prompts/get": `{"name":"files__p"}`, "tools/list": "{}", "tools/call": `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`,
+		} {
+			begun := time.Now()
+			a := c.request(method, params)
+			if took := time.Since(begun); took > slow*3/4 || a.Error != nil || strings.Contains(a.Raw, "isError") {
+				t.Errorf("%s took %s: %s", method, took, a.Raw)
+			}
+		}
+	}
+	if n := bad.asked("prompts/list"); n < 2 || n > 5 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestListThatIsNone: a server without the method of a list has none of it, and all else.
+func TestListThatIsNone(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"prompts/list": noSuchMethod, "resources/list": noSuchMethod, "resources/templates/list": `"resourceTemplates":[{"uriTemplate":"note:///{id}","name":"n"}]`,
+	}}
+	other := &scripted{}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open}, &proxy.Upstream{Name: "other", Prefix: "other", Open: other.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for range 20 {
+		if a := c.request("resources/templates/list", "{}"); !strings.Contains(a.Raw, "note:///{id}") {
+			t.Fatal(a.Raw)
+		}
+		if a := c.request("resources/read", `{"uri":"note:///1"}`); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+	}
+	if n := s.asked("resources/list"); n > 2 {
+		t.Errorf("asked %d times for what it has not", n)
+	}
+}
+
+// TestApprovedUnderAnother: what was approved is shown to everybody, also where the pins are
+// read for another agent before the gateway looks at them, and while lists are made.
+func TestApprovedUnderAnother(t *testing.T) {
+	kept := &drawer{}
+	s := &scripted{}
+	up := files(t, s)
+	up.Pins = proxy.Require
+	w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": reader, "other": reader}, up)
+	c, other := w.client("scout"), w.client("other")
+	c.initialize("{}")
+	if names := toolNames(t, c.request("tools/list", "{}")); len(names) != 0 {
+		t.Fatalf("shown before it was approved: %v", names)
+	}
+	in := c.listen()
+	approveNamed(t, kept, "read_text_file")
+	other.initialize("{}")
+	if names := toolNames(t, other.request("tools/list", "{}")); len(names) != 1 {
+		t.Fatalf("what was approved is not shown: %v", names)
+	}
+	if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); strings.Contains(a.Raw, "isError") {
+		t.Error(a.Raw)
+	}
+	w.server.Recheck()
+	select {
+	case got := <-in:
+		if !strings.Contains(got, "tools/list_changed") {
+			t.Error(got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody is told")
+	}
+	if names := toolNames(t, c.request("tools/list", "{}")); len(names) != 1 {
+		t.Errorf("what was approved is not shown: %v", names)
+	}
+}
