@@ -127,9 +127,17 @@ func TestListsThatFail(t *testing.T) {
 		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Shared: shared})
 		c := w.client("scout")
 		c.initialize("{}")
+		made := map[any]bool{}
 		for range 100 {
 			c.request("tools/list", "{}")
 			c.request("resources/read", `{"uri":"notes:///a"}`)
+			cat, err := w.server.Known("scout")
+			if made[cat] = true; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(made) > 3 {
+			t.Errorf("shared %t: lists were made %d times in a moment", shared, len(made))
 		}
 		if n := s.asked("prompts/list"); n > 2 {
 			t.Errorf("shared %t: asked %d times in a moment", shared, n)

@@ -59,38 +59,50 @@ func TestListThatIsNone(t *testing.T) {
 	}
 }
 
-// TestApprovedUnderAnother: what was approved is shown to everybody, also where the pins are
-// read for another agent before the gateway looks at them, and while lists are made.
+// TestApprovedUnderAnother: what was approved is shown to everybody and can be called, also
+// where the pins are read for another agent before the gateway looks at them.
 func TestApprovedUnderAnother(t *testing.T) {
-	kept := &drawer{}
-	s := &scripted{}
-	up := files(t, s)
-	up.Pins = proxy.Require
-	w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": reader, "other": reader}, up)
-	c, other := w.client("scout"), w.client("other")
-	c.initialize("{}")
-	if names := toolNames(t, c.request("tools/list", "{}")); len(names) != 0 {
-		t.Fatalf("shown before it was approved: %v", names)
-	}
-	in := c.listen()
-	approveNamed(t, kept, "read_text_file")
-	other.initialize("{}")
-	if names := toolNames(t, other.request("tools/list", "{}")); len(names) != 1 {
-		t.Fatalf("what was approved is not shown: %v", names)
-	}
-	if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); strings.Contains(a.Raw, "isError") {
-		t.Error(a.Raw)
-	}
-	w.server.Recheck()
-	select {
-	case got := <-in:
-		if !strings.Contains(got, "tools/list_changed") {
-			t.Error(got)
+	for _, first := range []bool{false, true} {
+		kept := &drawer{}
+		up := files(t, &scripted{})
+		up.Pins = proxy.Require
+		w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": reader, "quiet": reader, "hasty": reader, "other": reader}, up)
+		call := func(agent string) string { // which has asked for no list
+			return w.client(agent).modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, "{}").Raw
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("nobody is told")
-	}
-	if names := toolNames(t, c.request("tools/list", "{}")); len(names) != 1 {
-		t.Errorf("what was approved is not shown: %v", names)
+		shown := func(agent string) int {
+			c := w.client(agent)
+			c.initialize("{}")
+			return len(toolNames(t, c.request("tools/list", "{}")))
+		}
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.listen()
+		if shown("scout")+shown("quiet") > 0 || !strings.Contains(call("hasty"), "tool_quarantined") {
+			t.Fatal("shown before it was approved")
+		}
+		approveNamed(t, kept, "read_text_file")
+		if first {
+			if n := shown("other"); n != 1 {
+				t.Fatalf("what was approved is not shown: %d", n)
+			}
+			for _, agent := range []string{"quiet", "hasty"} {
+				if got := call(agent); strings.Contains(got, "isError") {
+					t.Errorf("%s: %s", agent, got)
+				}
+			}
+		}
+		w.server.Recheck()
+		select {
+		case got := <-in:
+			if !strings.Contains(got, "tools/list_changed") {
+				t.Error(got)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("nobody is told")
+		}
+		if n := shown("scout") + shown("quiet") + shown("hasty"); n != 3 {
+			t.Errorf("what was approved is shown %d times", n)
+		}
 	}
 }
