@@ -98,9 +98,7 @@ func (e edition) isKnown() bool { return e != 0 && e&unheard == 0 }
 func (g *listing) edition(now time.Time) edition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	known := g.have == g.wanted
-	switch {
-	case known && !g.isOld(now), g.busy != nil && time.Since(g.since) >= g.most(patience), g.busy == nil && !known && g.hasFailed():
+	if g.isSettled(now, patience) || g.busy != nil && time.Since(g.since) >= g.most(patience) {
 		return g.now()
 	}
 	return 0
@@ -143,14 +141,13 @@ var errPatience = errors.New("the server is being waited for")
 func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, edition, error) {
 	g := &l.lists[k]
 	for {
-		now := l.tenant.server.now()
 		g.mu.Lock()
-		known := g.have == g.wanted
-		if busy := g.busy != nil; known && !g.isOld(now) || !busy && !known && wait <= patience && g.hasFailed() {
+		if g.isSettled(l.tenant.server.now(), wait) {
 			items, is, err := g.items, g.now(), g.err
 			g.mu.Unlock()
 			return items, is, err
-		} else if !busy {
+		}
+		if g.busy == nil {
 			g.busy, g.since = make(chan struct{}), time.Now()
 			wanted := g.wanted
 			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
@@ -158,14 +155,7 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		busy := g.busy
 		left := time.NewTimer(g.most(wait) - time.Since(g.since))
 		g.mu.Unlock()
-		var late error
-		select {
-		case <-busy:
-		case <-left.C:
-			late = errPatience
-		case <-ctx.Done():
-			late = ctx.Err()
-		}
+		late := ends(ctx, busy, left.C)
 		left.Stop()
 		g.mu.Lock()
 		items, is, state, err := g.items, g.now(), edition(g.state), g.err
@@ -180,6 +170,26 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		case state != 0: // which may have changed since it was asked for
 			return items, state, nil
 		}
+	}
+}
+
+// isSettled reports whether nobody is to be asked or waited for. The lock is held.
+func (g *listing) isSettled(now time.Time, wait time.Duration) bool {
+	if g.have == g.wanted {
+		return !g.isOld(now)
+	}
+	return g.busy == nil && wait <= patience && g.hasFailed()
+}
+
+// ends waits until a fetch has ended, and says why it did not wait any longer.
+func ends(ctx context.Context, busy <-chan struct{}, left <-chan time.Time) error {
+	select {
+	case <-busy:
+		return nil
+	case <-left:
+		return errPatience
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
