@@ -2,7 +2,7 @@ package skills
 
 import (
 	"cmp"
-	"regexp"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,7 +32,7 @@ func injected(h *head, text string) []Need {
 		return ""
 	}
 	need(cmp.Or(commandIn(text), typedIn(text, h.names), veiled("!", "`"), veiled("!", "~")), "proc.eval")
-	need(cmp.Or(pathIn(text), veiled("@")), "fs.read")
+	need(cmp.Or(pathIn(text), ledOut(text, h.names), veiled("@"), veiled(".", "/"), veiled(".", `\`)), "fs.read")
 	need(cmp.Or(agentIn(text), veiled("@")), "agent.create")
 	return needs
 }
@@ -95,24 +95,103 @@ func commandIn(text string) string {
 // or end in ` and ```, or end in !: with `go test`, a !$1 of the skill's begins one, and with
 // "why does it fail!" a $1` does. Names are what the skill calls what is typed.
 func typedIn(text string, names []string) string {
-	if !strings.Contains(text, "$") || !strings.Contains(text, "!") && !strings.Contains(text, "`") {
-		return ""
+	last := strings.LastIndexByte(text, '$')
+	for last >= 0 && !isPlace(text[last:], names) {
+		last = strings.LastIndexByte(text[:last], '$')
 	}
-	if len(names) == 0 {
-		return clip(typed.FindString(text))
+	quote, fence := strings.LastIndexByte(text, '`'), strings.LastIndex(text, "```")
+	for at := 0; at <= last; at++ {
+		next := strings.IndexByte(text[at:last+1], '$')
+		at += next
+		for size := range places(text[at:], names) {
+			end := at + size
+			behind := strings.TrimPrefix(strings.TrimPrefix(text[end:], "`"), "`")
+			adjoins := end <= last && text[end] == '$' && isPlace(text[end:], names) // what is typed for both may be !`
+			switch ticks := len(text) - len(behind) - end; {
+			case adjoins && max(quote, last) > end:
+				return clip(text[at:])
+			case at > 0 && text[at-1] == '!':
+				return clip(text[at-1 : end])
+			case ticks == 1 && max(quote, last) > end+1, strings.HasPrefix(behind, "!") && max(fence, last) > end+ticks:
+				return clip(text[at:])
+			}
+		}
 	}
-	return clip(typedMarks(names).FindString(text))
+	return ""
 }
 
-var typed = typedMarks(nil)
-
-func typedMarks(names []string) *regexp.Regexp {
-	place := `\$(?:ARGUMENTS(?:\[\d+\])?|\d+`
-	for _, name := range names {
-		place += "|" + regexp.QuoteMeta(name)
+// ledOut finds where a text leads out of a folder that its user may mention: of @src, in the
+// place of $1, is made @src/../../x.
+func ledOut(text string, names []string) string {
+	up, blank, hidden := -1, -1, false // the last: a .. once something else is filled in
+	for at := 0; ; at++ {
+		next := strings.IndexByte(text[at:], '$')
+		if next < 0 {
+			return ""
+		}
+		at += next
+		for size := range places(text[at:], names) {
+			end := at + size
+			if up < end {
+				up = end + untilUp(text[end:])
+			}
+			if blank < end {
+				blank = wordEnd(text, end)
+				word := text[end:blank]
+				hidden = strings.Contains(word, "$") && strings.Count(word, ".") > 1 && strings.ContainsAny(word, `/\`)
+			}
+			if up < blank || hidden || isUp(text[end:]) {
+				return clip(text[at:blank])
+			}
+		}
 	}
-	place += ")"
-	return regexp.MustCompile("(?s)!" + place + "|(?:" + place + ")+(?:`[^`]+(?:`|" + place + ")|`{0,2}!.*(?:```|" + place + "))")
+}
+
+// untilUp is how far it is to the next .. behind a slash.
+func untilUp(text string) int {
+	for at := 0; ; at++ {
+		next := strings.IndexAny(text[at:], `/\`)
+		if next < 0 {
+			return len(text)
+		}
+		at += next
+		if behind, ok := strings.CutPrefix(text[at+1:], ".."); ok && (behind == "" || strings.IndexByte(wordBytes+".-", behind[0]) < 0) {
+			return at
+		}
+	}
+}
+
+// isUp reports whether a path begins with a way up.
+func isUp(path string) bool { return strings.HasPrefix(path, "../") || strings.HasPrefix(path, `..\`) }
+
+// isPlace reports whether a text begins with what is filled in.
+func isPlace(text string, names []string) bool {
+	for range places(text, names) {
+		return true
+	}
+	return false
+}
+
+// places yields how long what is filled in may be that a text begins with.
+func places(text string, names []string) iter.Seq[int] {
+	const digits, all = "0123456789", "ARGUMENTS"
+	return func(yield func(int) bool) {
+		rest := text[1:]
+		if number := strings.TrimLeft(rest, digits); number != rest && !yield(len(text)-len(number)) {
+			return
+		}
+		if behind, ok := strings.CutPrefix(rest, all); ok {
+			index, after, closed := strings.Cut(behind, "]")
+			if !yield(1+len(all)) || closed && strings.HasPrefix(index, "[") && strings.Trim(index[1:], digits) == "" && !yield(len(text)-len(after)) {
+				return
+			}
+		}
+		for _, name := range names {
+			if strings.HasPrefix(rest, name) && !yield(1+len(name)) {
+				return
+			}
+		}
+	}
 }
 
 // replaced is a text with something in place of what a client fills in when it runs the

@@ -94,7 +94,8 @@ func (h *head) misses(raw string) bool {
 		deeper := len(line)-len(rest) > h.margin
 		if !deeper && slices.Contains(h.lines, i+1) {
 			name, value, _ := strings.Cut(rest, ":")
-			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, text: true}
+			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, names: foldKey(name) == argumentsKey, text: true}
+			h.veils = h.veils || in.names && namesMore(value, !isList(value))
 			if h.divided(in, value) {
 				return true
 			}
@@ -102,6 +103,7 @@ func (h *head) misses(raw string) bool {
 			continue
 		}
 		in.text = in.text || strings.ContainsAny(rest, "|>")
+		h.veils = h.veils || in.names && namesMore(rest, false)
 		if h.divided(in, rest) || !deeper && mayBeKey(rest) {
 			return true
 		}
@@ -113,12 +115,29 @@ func (h *head) misses(raw string) bool {
 type key struct {
 	asks  bool // it counts
 	tools bool // it is allowed-tools
+	names bool // it is arguments
 	text  bool // there may be a text in which a comment is none to some
 }
 
 // divided reports whether readers do not agree on what a line says behind a key.
 func (h *head) divided(in key, line string) bool {
 	return in.asks && isTagged(line) || in.tools && in.text && h.hides(line)
+}
+
+// namesMore reports whether a line of names holds what may be some more to a reader that goes
+// line by line: a comment, or a mark of YAML. What stands in a list is none of that.
+func namesMore(line string, plain bool) bool {
+	known := blanks + "\n'\",[]"
+	if !plain {
+		known += "{}:"
+	}
+	return strings.Contains(line, "...") || strings.ContainsFunc(line, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune(known, r) })
+}
+
+// isList reports whether a value is a list on one line.
+func isList(value string) bool {
+	value = strings.TrimSpace(value)
+	return strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]")
 }
 
 // isTagged reports whether a word of a line begins with a !.
@@ -227,6 +246,9 @@ func parseHead(raw string) (*head, error) {
 	h := &head{margin: root.Column - 1}
 	for key, value := range pairs(root) {
 		h.lines = append(h.lines, key.Line)
+		if strings.Contains(key.Value, ":") { // where the key ends to some
+			return nil, fmt.Errorf("the key %q holds a colon", clip(key.Value))
+		}
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err
 		}
@@ -337,7 +359,7 @@ func startsPrograms(folded string) bool {
 // each text may be one.
 func namesOf(value *yaml.Node) (names []string) {
 	if value.Kind == yaml.ScalarNode {
-		return strings.FieldsFunc(value.Value, func(r rune) bool { return strings.ContainsRune(" \t\n", r) })
+		return strings.FieldsFunc(value.Value, isBlank)
 	}
 	for _, n := range value.Content {
 		if n.Kind == yaml.ScalarNode && n.Value != "" {

@@ -214,6 +214,8 @@ func TestInjection(t *testing.T) {
 		"$ARGUMENTS`date`":                     true,
 		"`$0` date `":                          true,
 		"Fix $1! Now `a`.":                     false,
+		"Look at $3$1;touch RAN;$2 with care":  true,
+		"Replace it by $1$2.":                  false,
 		"Use `$HOME` and `$PATH` here!":        false,
 		"Costs !$x and `a`":                    false,
 		"Fix `$1`.":                            false,
@@ -237,45 +239,51 @@ func TestInjection(t *testing.T) {
 // TestMention: what a client reads by itself needs fs.read.
 func TestMention(t *testing.T) {
 	for body, want := range map[string]string{
-		"See @/etc/passwd now.\n":        "@/etc/passwd",
-		"@~/.ssh/id_ed25519":             "@~/.ssh/id_ed25519",
-		"a\n\t@../x y\n":                 "@../x",
-		"a\u00a0@./x\n":                  "@./x",
-		"Help @\" /abs/key\" please":     "@\"",
-		"@\"\n~/.ssh/id_rsa\"":           "@\"",
-		"@\"\ufeff/etc/x\"":              "@\"",
-		"@\" my docs/x":                  "@\"", // what is typed may end it
-		"Help with @root, and more":      "@root,",
-		"See @etc":                       "@etc",
-		"(@home#3)":                      "@home#3)",
-		"@media and @app, @data @rooted": "",
-		"@\"/a b\"\n":                    "@\"/a",
-		"@$HOME/x\n":                     "@$HOME/x",
-		"a (@/etc/hosts, b)":             "@/etc/hosts,",
-		"看。@/etc/hosts":                  "@/etc/hosts",
-		"See:@/etc/hosts":                "@/etc/hosts",
-		"@docs/../../x":                  "@docs/../../x",
-		"@docs/$1/x":                     "@docs/$1/x",
-		"$ARGUMENTS@/etc/hosts":          "@/etc/hosts",
-		"a$1 @/x":                        "@/x",
-		"see x$ARGUMENTS @etc/hosts":     "@etc/hosts",
-		"@C:/x":                          "@C:/x",
-		"@C:\\x":                         "@C:\\x",
-		"@docs\\..\\..\\x":               "@docs\\..\\..\\x",
-		"@\"my docs/../../etc/x\"":       "@\"my",
-		"@\"my docs/$1\"":                "@\"my",
-		"@my\\ docs/../../etc/x":         "@my\\ docs/../../etc/x",
-		"é@/etc/hosts":                   "@/etc/hosts",
-		"@a\u0085/../../x":               "@a\u0085/../../x",
-		"@app/.env":                      "@app/.env",
-		"@ETC/hosts":                     "@ETC/hosts",
-		"x$ARGUMENTS@$2/etc/hosts":       "@$2/etc/hosts",
-		"x${X}@/etc/hosts":               "@/etc/hosts",
-		"@\"my docs\" and /../x":         "",
-		"me@/x and a@b.c, @acme/tool@/x": "",
-		"`@/x`, `a@/b` and @Override":    "",
-		"@":                              "",
-		"x @\n/y":                        "",
+		"See @/etc/passwd now.\n":         "@/etc/passwd",
+		"@~/.ssh/id_ed25519":              "@~/.ssh/id_ed25519",
+		"a\n\t@../x y\n":                  "@../x",
+		"a\u00a0@./x\n":                   "@./x",
+		"Help @\" /abs/key\" please":      "@\"",
+		"@\"\n~/.ssh/id_rsa\"":            "@\"",
+		"@\"\ufeff/etc/x\"":               "@\"",
+		"@\" my docs/x":                   "@\"", // what is typed may end it
+		"Help with @root, and more":       "@root,",
+		"See @etc":                        "@etc",
+		"(@home#3)":                       "@home#3)",
+		"@media and @app, @data @rooted":  "",
+		"Review $ARGUMENTS/../../key now": "$ARGUMENTS/../../key",
+		"$1/a/b\\..\\..\\c":               "$1/a/b\\..\\..\\c",
+		"$0../x":                          "$0../x",
+		"$ARGUMENTS[0]/..":                "$ARGUMENTS[0]/..",
+		"Fix $1... or $2/... at /../x":    "",
+		"$HOME/../x":                      "",
+		"@\"/a b\"\n":                     "@\"/a",
+		"@$HOME/x\n":                      "@$HOME/x",
+		"a (@/etc/hosts, b)":              "@/etc/hosts,",
+		"看。@/etc/hosts":                   "@/etc/hosts",
+		"See:@/etc/hosts":                 "@/etc/hosts",
+		"@docs/../../x":                   "@docs/../../x",
+		"@docs/$1/x":                      "@docs/$1/x",
+		"$ARGUMENTS@/etc/hosts":           "@/etc/hosts",
+		"a$1 @/x":                         "@/x",
+		"see x$ARGUMENTS @etc/hosts":      "@etc/hosts",
+		"@C:/x":                           "@C:/x",
+		"@C:\\x":                          "@C:\\x",
+		"@docs\\..\\..\\x":                "@docs\\..\\..\\x",
+		"@\"my docs/../../etc/x\"":        "@\"my",
+		"@\"my docs/$1\"":                 "@\"my",
+		"@my\\ docs/../../etc/x":          "@my\\ docs/../../etc/x",
+		"é@/etc/hosts":                    "@/etc/hosts",
+		"@a\u0085/../../x":                "@a\u0085/../../x",
+		"@app/.env":                       "@app/.env",
+		"@ETC/hosts":                      "@ETC/hosts",
+		"x$ARGUMENTS@$2/etc/hosts":        "@$2/etc/hosts",
+		"x${X}@/etc/hosts":                "@/etc/hosts",
+		"@\"my docs\" and /../x":          "",
+		"me@/x and a@b.c, @acme/tool@/x":  "",
+		"`@/x`, `a@/b` and @Override":     "",
+		"@":                               "",
+		"x @\n/y":                         "",
 	} {
 		s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{})
 		got := ""
@@ -300,7 +308,7 @@ func TestVeiledMention(t *testing.T) {
 // TestMentionedAgent: who mentions an agent has agents started without asking.
 func TestMentionedAgent(t *testing.T) {
 	for _, body := range []string{"@gen$1eral", "@$ARGUMENTSgeneral", "@general$X", "x$1@gen$1eral", "ask @ag$ARGUMENTSent-Plan now", "@\"x (ag$1ent)\"", "@\"general (agent)$ARGUMENTS", "@" + strings.Repeat("$1", 200)} { // and what is read
-		if s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{}); len(s.Needs) != 2 || s.Needs[1].Spec.Verb != "agent.create" {
+		if s := skills.Parse("one", []byte(top+"---\n"+body), skills.Options{}); len(s.Needs) < 2 || s.Needs[len(s.Needs)-1].Spec.Verb != "agent.create" {
 			t.Errorf("%q: needs %v", body, s.Needs)
 		}
 	}
@@ -331,6 +339,10 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: ['#a']", "~~~$#a!\ndate\n~~~\n", true},
 		{"arguments: ['#a']", "x$#a!`date`\n", true},
 		{"arguments: \"a\\x85b\"", "``$a\u0085b`!\ndate\n```\n", true},
+		{"arguments: a # b", "Now !$#`touch RAN`\n", true},
+		{"arguments: [x, y] # the z", "``$#`!\ndate\n```\n", true},
+		{"arguments: {a: b}", "!$}`date`\n", true},
+		{"arguments: |\n  a", "!$|`date`\n", true},
 		{"arguments: issue", "!$issue now\n", true},
 		{"arguments: [issue, why]", "$why`date`\n", true},
 		{"arguments: [issue]", "!$issues and `$else` it`\n", true}, // some take $issue out of it
@@ -456,11 +468,22 @@ func TestGolden(t *testing.T) {
 
 // TestMentionCost: a text of nothing but what may begin one is looked through once.
 func TestMentionCost(t *testing.T) {
-	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$", "$1`", "$1!", "$abab", "$abab`!", "$1$1`"} {
+	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$", "$1`", "$1!", "$abab", "$abab`!", "$1$1`", "$1/", "$1..", "$1/.", "$1 /../a "} {
 		start := time.Now()
 		skills.Parse("one", []byte(top+"arguments: "+strings.Repeat("aba abab baba ", 40)+"\n---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%q: %s", piece, took)
+		}
+	}
+}
+
+// TestKeysThatHoldAColon: a blank that is none to YAML may end a key to some, whose value
+// names tools then.
+func TestKeysThatHoldAColon(t *testing.T) {
+	for _, blank := range []string{"\u00a0", "\u3000", "\ufeff"} {
+		text := "---\nname: one\ndescription: a: b\nallowed-tools:" + blank + "Bash(*),x: y\n---\nGo.\n"
+		if s := skills.Parse("one", []byte(text), skills.Options{}); s.Broken == "" {
+			t.Errorf("%q needs %v", text, s.Needs)
 		}
 	}
 }
