@@ -116,7 +116,7 @@ func (c *catalogue) fresh(p *Policy, s *Server) bool {
 // catalogue returns what the agent sees now. Servers that do not answer in time
 // are left out; the catalogue is then made again at the next look.
 func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
-	for {
+	for waited := false; ; waited = true {
 		t.mu.Lock()
 		p := t.server.policy.Load()
 		if t.current.fresh(p, t.server) {
@@ -130,8 +130,8 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			if b.policy == t.server.policy.Load() && b.err == nil {
-				return b.cat, nil // as good as one that is made now
+			if p := t.server.policy.Load(); b.policy == p && b.err == nil && (waited || b.cat.fresh(p, t.server)) {
+				return b.cat, nil // as good as one that is made now, and the second began after this look
 			}
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestSlowFailure: a server that takes long to say that it has no list keeps nobody waiting
@@ -104,5 +105,47 @@ func TestApprovedUnderAnother(t *testing.T) {
 		if n := shown("scout") + shown("quiet") + shown("hasty"); n != 3 {
 			t.Errorf("what was approved is shown %d times", n)
 		}
+	}
+}
+
+// TestToldMeanwhile: what changes while lists are made for somebody, who waits for a slow
+// server, is told when they are made.
+func TestToldMeanwhile(t *testing.T) {
+	for _, approved := range []bool{false, true} {
+		k, kept := new(clock), &drawer{}
+		s, slow := &scripted{}, &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}
+		up := files(t, s)
+		if approved {
+			up.Pins = proxy.Require
+		}
+		w := startWith(t, proxy.Options{Clock: k.now, Pins: kept}, map[string]string{"scout": everything}, up, &proxy.Upstream{Name: "slow", Prefix: "slow", Open: slow.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.listen()
+		c.request("tools/list", "{}")
+		slow.mu.Lock()
+		slow.slow = 3 * time.Second
+		slow.mu.Unlock()
+		k.forward(61 * time.Second)
+		listed := make(chan said, 1)
+		go func() { listed <- c.request("tools/list", "{}") }()
+		until(t, "asked", func() bool { return slow.asked("tools/list") > 1 })
+		k.forward(time.Second)
+		if approved {
+			approveNamed(t, kept, "read_text_file")
+			w.server.Recheck()
+		} else {
+			s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
+			s.peers[0].Events.Notify(upstream.HeardAgain, nil)
+		}
+		select {
+		case got := <-in:
+			if !strings.Contains(got, "tools/list_changed") {
+				t.Error(got)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("approved %t: nobody is told", approved)
+		}
+		<-listed
 	}
 }

@@ -16,7 +16,8 @@ import (
 const (
 	listTime   = 30 * time.Second       // to fetch a list
 	patience   = 3 * time.Second        // that other servers are waited for, before a list is shown without theirs
-	failedTime = 200 * time.Millisecond // the same, of one whose list could not be had the last time
+	failedTime = 200 * time.Millisecond // the same, of one whose list could not be had lately
+	failedAge  = 5 * time.Second        // which is this long ago
 )
 
 // How old a list may be. Some servers tell of no changes, or have nobody to tell, such as
@@ -118,7 +119,7 @@ func (g *listing) most(wait time.Duration) time.Duration {
 	switch {
 	case g.have == g.wanted:
 		return min(wait, agedTime)
-	case g.err != nil && wait <= patience:
+	case g.err != nil && wait <= patience && time.Since(g.failed) < failedAge:
 		return min(wait, failedTime)
 	}
 	return wait
@@ -201,7 +202,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	items, err := l.get(ctx, k)
 	g := &l.lists[k]
 	g.mu.Lock()
-	known := g.have == wanted // and only old
+	known := g.have == g.wanted // and only old
 	same := g.state != 0 && err == nil && slices.EqualFunc(items, g.items, item.is)
 	if err == nil && !same {
 		g.items = append([]item{}, items...) // none is not the same as unknown
@@ -302,16 +303,16 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		return nil, nil
 	}
 	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
-	if refusal, ok := errors.AsType[*upstream.Refusal](err); ok && refusal.Code == codeMethod {
+	g := &l.lists[k]
+	g.mu.Lock()
+	before := g.items
+	g.mu.Unlock()
+	if refusal, ok := errors.AsType[*upstream.Refusal](err); ok && refusal.Code == codeMethod && k != toolList && len(before) == 0 {
 		return nil, nil // it has resources, say, and no templates
 	}
 	if err != nil {
 		return nil, err
 	}
-	g := &l.lists[k]
-	g.mu.Lock()
-	before := g.items
-	g.mu.Unlock()
 	items := make([]item, len(raw))
 	for i, r := range raw {
 		if i < len(before) && bytes.Equal(before[i].raw, r) {

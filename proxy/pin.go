@@ -129,7 +129,8 @@ func (b *board) refresh() error {
 		return nil
 	}
 	if b.loaded {
-		if changed, err := b.store.Changed(b.upstream, b.version); err != nil || !changed {
+		changed, err := b.store.Changed(b.upstream, b.version)
+		if b.loaded = err == nil; err != nil || !changed {
 			return err
 		}
 	}

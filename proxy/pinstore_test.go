@@ -47,6 +47,11 @@ func TestBrokenStore(t *testing.T) {
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 		d.read = broken
 		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
+		d.read = nil
+		if !b.Stale() {
+			t.Error("not stale although the pins can be read again")
+		}
+		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 	})
 	t.Run("cannot be written", func(t *testing.T) {
 		d, b := start(t)
