@@ -316,6 +316,8 @@ func (h *head) take(key string, value *yaml.Node) error {
 		h.hooks = h.hooks || !isEmpty(value)
 	case folded == argumentsKey:
 		h.names = append(h.names, namesOf(value)...)
+		slices.Sort(h.names)
+		h.names = slices.Compact(h.names)
 		h.veils = h.veils || slices.ContainsFunc(h.names, isVeil)
 		if len(strings.Join(h.names, "")) > maxNames {
 			err = fmt.Errorf("the names in %s are longer than %d bytes", key, maxNames)

@@ -116,7 +116,7 @@ func leadsOut(path string) bool {
 	end := strings.IndexAny(begin, `/\`)
 	if end < 0 { // a folder itself
 		end = max(0, strings.IndexAny(begin+" ", "`,#. "))
-		return slices.Contains(bareFolders, oneCase(begin[:end]))
+		return slices.ContainsFunc(bareFolders, func(folder string) bool { return strings.EqualFold(folder, begin[:end]) })
 	}
 	return end > 0 && (path[end-1] == ':' || slices.Contains(topFolders, oneCase(path[:end])))
 }
