@@ -181,8 +181,9 @@ func places(text string, names []string) iter.Seq[int] {
 			return
 		}
 		if behind, ok := strings.CutPrefix(rest, all); ok {
-			index, after, closed := strings.Cut(behind, "]")
-			if !yield(1+len(all)) || closed && strings.HasPrefix(index, "[") && strings.Trim(index[1:], digits) == "" && !yield(len(text)-len(after)) {
+			index, opened := strings.CutPrefix(behind, "[")
+			after, closed := strings.CutPrefix(strings.TrimLeft(index, digits), "]")
+			if !yield(1+len(all)) || opened && closed && !yield(len(text)-len(after)) {
 				return
 			}
 		}
