@@ -106,9 +106,8 @@ func typedIn(text string, names []string) string {
 		for size := range places(text[at:], names) {
 			end := at + size
 			behind := strings.TrimPrefix(strings.TrimPrefix(text[end:], "`"), "`")
-			adjoins := end <= last && text[end] == '$' && isPlace(text[end:], names) // what is typed for both may be !`
 			switch ticks := len(text) - len(behind) - end; {
-			case adjoins && max(quote, last) > end:
+			case end <= last && text[end] == '$' && isPlace(text[end:], names): // where what is typed may be ! and `
 				return clip(text[at:])
 			case at > 0 && text[at-1] == '!':
 				return clip(text[at-1 : end])

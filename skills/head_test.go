@@ -215,7 +215,7 @@ func TestInjection(t *testing.T) {
 		"`$0` date `":                          true,
 		"Fix $1! Now `a`.":                     false,
 		"Look at $3$1;touch RAN;$2 with care":  true,
-		"Replace it by $1$2.":                  false,
+		"Replace it by $1$2.":                  true, // it could be !`, and end anywhere
 		"Use `$HOME` and `$PATH` here!":        false,
 		"Costs !$x and `a`":                    false,
 		"Fix `$1`.":                            false,
