@@ -111,7 +111,7 @@ func typedIn(text string, names []string) string {
 				return clip(text[at:])
 			case at > 0 && text[at-1] == '!':
 				return clip(text[at-1 : end])
-			case ticks == 1 && max(quote, last) > end+1, strings.HasPrefix(behind, "!") && max(fence, last) > end+ticks:
+			case ticks == 1 && (quote > end+1 || last > end), strings.HasPrefix(behind, "!") && max(fence, last) > end+ticks:
 				return clip(text[at:])
 			}
 		}

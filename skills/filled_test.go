@@ -70,7 +70,7 @@ func TestTypedIn(t *testing.T) {
 		if s := skills.Parse("one", []byte(top+"arguments: issue\n---\n"+text), skills.Options{}); len(s.Needs) > 0 {
 			continue
 		}
-		for _, arg := range []string{"fix `foo` now", "`go test`", "why it fails!", "use ```x```"} {
+		for _, arg := range []string{"fix `foo` now", "`go test`", "why it fails!", "use ```x```", "why does `go test` fail!"} {
 			filled := place.ReplaceAllLiteralString(text, arg)
 			if filled == text {
 				filled += "\n\n" + arg

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -95,7 +96,7 @@ func (h *head) misses(raw string) bool {
 		if !deeper && slices.Contains(h.lines, i+1) {
 			name, value, _ := strings.Cut(rest, ":")
 			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, names: foldKey(name) == argumentsKey, text: true}
-			h.veils = h.veils || in.names && namesMore(value, !isList(value))
+			h.veils = h.veils || in.names && namesMore(value)
 			if h.divided(in, value) {
 				return true
 			}
@@ -103,7 +104,7 @@ func (h *head) misses(raw string) bool {
 			continue
 		}
 		in.text = in.text || strings.ContainsAny(rest, "|>")
-		h.veils = h.veils || in.names && namesMore(rest, false)
+		h.veils = h.veils || in.names && namesMore(strings.TrimPrefix(rest, "- "))
 		if h.divided(in, rest) || !deeper && mayBeKey(rest) {
 			return true
 		}
@@ -124,20 +125,18 @@ func (h *head) divided(in key, line string) bool {
 	return in.asks && isTagged(line) || in.tools && in.text && h.hides(line)
 }
 
+// plainMaps is a list on one line of maps of words, which all readers take for that.
+var plainMaps = regexp.MustCompile(`^\[(\{\w+: \w+(, \w+: \w+)*\}(, )?)+\]$`)
+
 // namesMore reports whether a line of names holds what may be some more to a reader that goes
 // line by line: a comment, or a mark of YAML. What stands in a list is none of that.
-func namesMore(line string, plain bool) bool {
+func namesMore(line string) bool {
 	known := blanks + "\n'\",[]"
-	if !plain {
+	if plainMaps.MatchString(strings.TrimSpace(line)) {
 		known += "{}:"
 	}
-	return strings.Contains(line, "...") || strings.ContainsFunc(line, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune(known, r) })
-}
-
-// isList reports whether a value is a list on one line.
-func isList(value string) bool {
-	value = strings.TrimSpace(value)
-	return strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]")
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(known, r) })
+	return strings.Contains(line, "...") || slices.ContainsFunc(words, func(word string) bool { return word == "-" || isVeil(word) })
 }
 
 // isTagged reports whether a word of a line begins with a !.
@@ -150,8 +149,14 @@ func isTagged(line string) bool {
 // more words than anybody writes is not looked through.
 func (h *head) hides(line string) bool {
 	_, comment, _ := strings.Cut(line, "#")
+	comment = strings.Map(func(r rune) rune {
+		if isBlank(r) {
+			return ' '
+		}
+		return r
+	}, comment)
 	words := Tokens(comment)
-	return len(words) > maxTools || h.lacks(words)
+	return len(words) > maxTools || slices.Contains(words, "*") || divides(comment) || h.lacks(words)
 }
 
 // mayBeKey reports whether a line at the margin may begin with a key. A comment does not,

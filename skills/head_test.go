@@ -215,6 +215,7 @@ func TestInjection(t *testing.T) {
 		"`$0` date `":                          true,
 		"Fix $1! Now `a`.":                     false,
 		"Look at $3$1;touch RAN;$2 with care":  true,
+		"About $ARGUMENTS`$ARGUMENTS":          true,
 		"Replace it by $1$2.":                  true, // it could be !`, and end anywhere
 		"Use `$HOME` and `$PATH` here!":        false,
 		"Costs !$x and `a`":                    false,
@@ -341,6 +342,11 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: \"a\\x85b\"", "``$a\u0085b`!\ndate\n```\n", true},
 		{"arguments: a # b", "Now !$#`touch RAN`\n", true},
 		{"arguments: [x, y] # the z", "``$#`!\ndate\n```\n", true},
+		{"arguments: [-]", "Now !$[-]`date` is it\n", true},
+		{"arguments: [env: ]", "!$]`date`\n", true},
+		{"arguments: [ab,-]", "!$-]`date`\n", true},
+		{"arguments:\n  - issue\n  - why", "Use `a!` on $issues\n", true}, // of `a!`
+		{"arguments:\n  - issue\n  - why", "Use it! On $HOME, `a`\n", false},
 		{"arguments: {a: b}", "!$}`date`\n", true},
 		{"arguments: |\n  a", "!$|`date`\n", true},
 		{"arguments: issue", "!$issue now\n", true},
@@ -473,17 +479,6 @@ func TestMentionCost(t *testing.T) {
 		skills.Parse("one", []byte(top+"arguments: "+strings.Repeat("aba abab baba ", 40)+"\n---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%q: %s", piece, took)
-		}
-	}
-}
-
-// TestKeysThatHoldAColon: a blank that is none to YAML may end a key to some, whose value
-// names tools then.
-func TestKeysThatHoldAColon(t *testing.T) {
-	for _, blank := range []string{"\u00a0", "\u3000", "\ufeff"} {
-		text := "---\nname: one\ndescription: a: b\nallowed-tools:" + blank + "Bash(*),x: y\n---\nGo.\n"
-		if s := skills.Parse("one", []byte(text), skills.Options{}); s.Broken == "" {
-			t.Errorf("%q needs %v", text, s.Needs)
 		}
 	}
 }

@@ -1,0 +1,28 @@
+package skills_test
+
+import (
+	"testing"
+
+	"capgate/skills"
+)
+
+// TestKeysThatHoldAColon: a blank that is none to YAML may end a key to some, whose value
+// names tools then.
+func TestKeysThatHoldAColon(t *testing.T) {
+	for _, blank := range []string{"\u00a0", "\u3000", "\ufeff"} {
+		text := "---\nname: one\ndescription: a: b\nallowed-tools:" + blank + "Bash(*),x: y\n---\nGo.\n"
+		if s := skills.Parse("one", []byte(text), skills.Options{}); s.Broken == "" {
+			t.Errorf("%q needs %v", text, s.Needs)
+		}
+	}
+}
+
+// TestToolsInComments: what is a comment to YAML is a text to who goes line by line.
+func TestToolsInComments(t *testing.T) {
+	for _, comment := range []string{"\u00a0Bash", "x,\u00a0Bash", "\u2003Bash(rm:*)", "( ( ) Bash", "(' ) Bash 'x", "(\") Bash (\") ) x", "((a) Bash b)", "*"} {
+		text := "---\nname: one\ndescription: Deploy: to prod\nallowed-tools: # " + comment + "\n---\nGo.\n"
+		if s := skills.Parse("one", []byte(text), skills.Options{}); s.Broken == "" {
+			t.Errorf("%q needs %v", text, s.Needs)
+		}
+	}
+}
