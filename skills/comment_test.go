@@ -26,3 +26,12 @@ func TestToolsInComments(t *testing.T) {
 		}
 	}
 }
+
+// TestNameOfTwoWords: it is taken out as one, so that a word may begin behind it.
+func TestNameOfTwoWords(t *testing.T) {
+	for body, want := range map[string]int{"a$x y@/etc/passwd": 2, "a $x y": 0} {
+		if s := skills.Parse("one", []byte(top+"arguments: ['x y']\n---\n"+body), skills.Options{}); len(s.Needs) != want || s.Broken != "" {
+			t.Errorf("%q: needs %v, %s", body, s.Needs, s.Broken)
+		}
+	}
+}
