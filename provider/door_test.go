@@ -462,6 +462,23 @@ func TestInsideItems(t *testing.T) {
 	}
 }
 
+// TestVouchedItem: what stands in an item that the operator vouches for is looked through, as
+// in all that nobody knows.
+func TestVouchedItem(t *testing.T) {
+	p := holding(t)
+	p.Pass = []string{"future_call"}
+	for item, code := range map[string]capability.Code{
+		`{"type":"future_call","id":"i","results":[{"text":"t"}]}`: "",
+		`{"type":"future_call","id":"i","results":[{"tools":[]}]}`: capability.Forbidden,
+		`{"type":"reasoning","summary":[],"results":[]}`:             capability.NotAvailable,
+	} {
+		out, _, refused := rewrite(t, responses, `{"input":[`+item+`]}`, p)
+		if code == "" && refused != nil || code != "" && (refused == nil || refused.Code != code) {
+			t.Errorf("%s: %s, %v", item, out, refused)
+		}
+	}
+}
+
 // TestRoutedX: what a search at OpenRouter reads at X needs what a search at X needs.
 func TestRoutedX(t *testing.T) {
 	const head = `{"model":"x/y","messages":[],`

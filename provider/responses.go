@@ -103,7 +103,7 @@ func (r *request) item(v wire.Value) bool {
 // nothingElse refuses what has no rule in an item: a list could be of items that are judged
 // nowhere, and a text name what the provider keeps.
 func (r *request) nothingElse(kind string, v wire.Value) {
-	if kind == "" || kind == "message" { // whose members all have rules
+	if kind == "" || kind == "message" || slices.Contains(r.policy.Pass, kind) { // which have rules of their own
 		return
 	}
 	const anywhere, words = " caller error ", "output result prompt revised_prompt reason"
