@@ -34,6 +34,7 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer p.mu.Unlock()
 	now := stateOf(p.cert, p.key)
 	if now == p.seen {
+		p.said = ""
 		return p.used, nil
 	}
 	if used, err := tls.LoadX509KeyPair(p.cert, p.key); err == nil {
