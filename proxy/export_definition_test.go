@@ -44,6 +44,9 @@ func (b *Board) Judge(mode Pins, now time.Time, defs ...wire.Value) ([]capabilit
 	return codes, err
 }
 
+// Loads is how often other pins came than were ruled by.
+func (b *Board) Loads() uint64 { return b.p.loads.Load() }
+
 // Stale reports whether other pins came than were ruled by.
 func (b *Board) Stale() bool {
 	before := b.p.loads.Load()

@@ -47,6 +47,7 @@ type board struct {
 
 	mu      sync.Mutex
 	ruled   bool // something was judged
+	blind   bool // and without the pins, as they could not be read
 	loaded  bool
 	version string
 	pins    map[string]Pin
@@ -97,6 +98,7 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 	var err error
 	for range maxTries {
 		if err = b.refresh(); err != nil {
+			b.blind = true
 			return t.unknown(), fmt.Errorf("read the pins of upstream %q: %w", upstream, err)
 		}
 		t.hold(b.pins)
@@ -117,8 +119,11 @@ func (p *pinboard) recheck(upstream string) {
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ruled {
-		_ = b.refresh() // what cannot be read is tried again
+	if b.store == nil || !b.ruled {
+		return
+	}
+	if again := !b.loaded; b.refresh() == nil && again { // what cannot be read is tried again
+		b.loads.Add(1)
 	}
 }
 
@@ -149,10 +154,10 @@ func (b *board) refresh() error {
 			pins[pin.Tool] = pin
 		}
 	}
-	b.pins, b.version, b.loaded = pins, version, true
-	if b.ruled {
+	if b.ruled && (b.blind || version != b.version) {
 		b.loads.Add(1)
 	}
+	b.pins, b.version, b.loaded, b.blind = pins, version, true, false
 	return nil
 }
 

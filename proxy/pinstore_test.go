@@ -53,12 +53,31 @@ func TestBrokenStore(t *testing.T) {
 		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 	})
+	t.Run("could not be read for another", func(t *testing.T) {
+		d, b := start(t)
+		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
+		d.read = broken
+		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
+		d.read = nil
+		before := b.Loads()
+		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
+		if b.Loads() == before {
+			t.Error("who was refused without the pins is not looked at again")
+		}
+	})
 	t.Run("cannot be written", func(t *testing.T) {
 		d, b := start(t)
 		d.write = broken
 		check(t, b, proxy.Tofu, codeList{"", quarantine})
+		before := b.Loads()
 		check(t, b, proxy.Tofu, codeList{"", quarantine})
+		if b.Loads() != before {
+			t.Error("what was kept before counts as something else")
+		}
 		d.write = nil
+		if !b.Stale() {
+			t.Error("not stale although the pins can be kept again")
+		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 	})
 	t.Run("others never stop", func(t *testing.T) {
