@@ -203,16 +203,17 @@ func (l *line) updated(params []byte) {
 	if !ok {
 		return
 	}
+	l.changed(uri)
+}
+
+// changed tells those who watch a resource, or one that it is a part of, that it has changed.
+// A file of a skill is looked for in the list, as that says which it is.
+func (l *line) changed(uri string) {
 	if l.listed(uri) {
 		l.lists[skillList].renew()
 		l.tenant.touched(none)
 		return
 	}
-	l.changed(uri)
-}
-
-// changed tells those who watch a resource, or one that it is a part of, that it has changed.
-func (l *line) changed(uri string) {
 	s := l.tenant.server
 	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
 	for _, t := range s.everyone() {
