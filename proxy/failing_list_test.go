@@ -60,6 +60,68 @@ func TestListThatIsNone(t *testing.T) {
 	}
 }
 
+// TestListThatIsGone: a server that says so of a list that it had has failed, and what was
+// known stays.
+func TestListThatIsGone(t *testing.T) {
+	k, s := new(clock), &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`, "prompts/list": `"prompts":[{"name":"p"}]`}}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": everything}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	for range 2 {
+		if a, b := c.request("tools/list", "{}"), c.request("prompts/list", "{}"); len(toolNames(t, a)) != 1 || !strings.Contains(b.Raw, "files__p") {
+			t.Errorf("%s, %s", a.Raw, b.Raw)
+		}
+		s.mu.Lock()
+		s.lists = map[string]string{"tools/list": noSuchMethod, "prompts/list": noSuchMethod}
+		s.mu.Unlock()
+		k.forward(2 * time.Minute)
+	}
+}
+
+// TestFailedLongAgo: a server is given the time of any other once it is long ago that a list
+// of its could not be had.
+func TestFailedLongAgo(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":"none"`}}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	for _, want := range []bool{false, true} {
+		if a := c.modern("resources/list", "{}", "{}"); strings.Contains(a.Raw, "note:///a") != want {
+			t.Errorf("want it %t: %s", want, a.Raw)
+		}
+		s.relist("resources/list", `"resources":[{"uri":"note:///a","name":"a"}]`)
+		s.mu.Lock()
+		s.slow = 600 * time.Millisecond
+		s.mu.Unlock()
+		if err := w.server.FailedLongAgo("scout"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWithdrawnMeanwhile: a list that has changed while it was fetched, in vain, is not what
+// a call goes by.
+func TestWithdrawnMeanwhile(t *testing.T) {
+	k, s := new(clock), &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	s.mu.Lock()
+	s.slow, s.lists["tools/list"] = 500*time.Millisecond, `"tools":"none"`
+	s.mu.Unlock()
+	k.forward(2 * time.Minute)
+	called := make(chan said, 1)
+	go func() {
+		called <- c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	}()
+	until(t, "asked", func() bool { return s.asked("tools/list") > 1 })
+	s.relist("tools/list", `"tools":[`+tool("read_media_file", "path")+`]`)
+	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	if a := <-called; denialOf(t, a).Code != "unknown_tool" {
+		t.Error(a.Raw)
+	}
+}
+
 // TestApprovedUnderAnother: what was approved is shown to everybody and can be called, also
 // where the pins are read for another agent before the gateway looks at them.
 func TestApprovedUnderAnother(t *testing.T) {
@@ -123,8 +185,9 @@ func TestToldMeanwhile(t *testing.T) {
 		c.initialize("{}")
 		in := c.listen()
 		c.request("tools/list", "{}")
+		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 		slow.mu.Lock()
-		slow.slow = 3 * time.Second
+		slow.slow = 4 * time.Second
 		slow.mu.Unlock()
 		k.forward(61 * time.Second)
 		listed := make(chan said, 1)
@@ -143,7 +206,7 @@ func TestToldMeanwhile(t *testing.T) {
 			if !strings.Contains(got, "tools/list_changed") {
 				t.Error(got)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(3 * time.Second):
 			t.Errorf("approved %t: nobody is told", approved)
 		}
 		<-listed
