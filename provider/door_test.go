@@ -470,7 +470,7 @@ func TestVouchedItem(t *testing.T) {
 	for item, code := range map[string]capability.Code{
 		`{"type":"future_call","id":"i","results":[{"text":"t"}]}`: "",
 		`{"type":"future_call","id":"i","results":[{"tools":[]}]}`: capability.Forbidden,
-		`{"type":"reasoning","summary":[],"results":[]}`:             capability.NotAvailable,
+		`{"type":"reasoning","summary":[],"results":[]}`:           capability.NotAvailable,
 	} {
 		out, _, refused := rewrite(t, responses, `{"input":[`+item+`]}`, p)
 		if code == "" && refused != nil || code != "" && (refused == nil || refused.Code != code) {
