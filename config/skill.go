@@ -1,7 +1,10 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -11,11 +14,12 @@ import (
 
 // Skills is where the skills are, and what is made of those that say little.
 type Skills struct {
-	Folders        []string // absolute, in the order written
-	HideUndeclared bool     // a skill that declares no tools is shown to nobody
-	IgnoreUnknown  bool     // tools that nobody knows are left out of what a skill requires
-	Wide           bool     // a tool without a scope needs all that its verb allows
-	Mirrors        []Mirror // in the order written
+	Folders        []string          // absolute, in the order written
+	HideUndeclared bool              // a skill that declares no tools is shown to nobody
+	IgnoreUnknown  bool              // tools that nobody knows are left out of what a skill requires
+	Wide           bool              // a tool without a scope needs all that its verb allows
+	Vouched        map[string]string // the digest of each skill that somebody has read, by its path
+	Mirrors        []Mirror          // in the order written
 }
 
 // Mirror is a folder that holds a copy of the skills which one agent is shown.
@@ -28,7 +32,7 @@ type Mirror struct {
 // SkillOptions returns what skills are read against: the names of the upstreams, and the
 // home of a view.
 func (c *Config) SkillOptions(v capability.View) skills.Options {
-	o := skills.Options{Home: v.Home, HideUndeclared: c.Skills.HideUndeclared, IgnoreUnknown: c.Skills.IgnoreUnknown}
+	o := skills.Options{Home: v.Home, HideUndeclared: c.Skills.HideUndeclared, IgnoreUnknown: c.Skills.IgnoreUnknown, Vouched: c.Skills.Vouched}
 	for _, u := range c.Upstreams {
 		o.Upstreams = append(o.Upstreams, u.Prefix)
 	}
@@ -61,6 +65,10 @@ func skillKeys() []key[Skills] {
 			},
 		},
 		{
+			name: "vouched", takes: "a map of digests by skill", help: "skills that somebody has read: what clients do by themselves with the text is not required",
+			read: (*reader).vouched,
+		},
+		{
 			name: "mirror", takes: "a map of folders by agent", help: "where serve keeps a copy of what an agent is shown, for clients that read the disk",
 			read: (*reader).mirrors,
 		},
@@ -76,6 +84,20 @@ func (r *reader) skills(n *yaml.Node, c *Config) {
 	if fill(r, n, "skills", skillKeys(), &c.Skills) && value(n, "folders") == nil {
 		r.at(n, "write skills: { folders: [./skills] }", "skills names no folder")
 	}
+}
+
+// vouched reads skills.vouched.
+func (r *reader) vouched(n *yaml.Node, s *Skills) {
+	s.Vouched = map[string]string{}
+	r.entries(n, "skills.vouched", "a map of digests by skill", func(name, value *yaml.Node) {
+		digest, ok := r.text(value, "skills.vouched", "a digest")
+		sum, is := strings.CutPrefix(digest, "sha256:")
+		if _, err := hex.DecodeString(sum); ok && (!is || err != nil || len(sum) != hex.EncodedLen(sha256.Size) || sum != strings.ToLower(sum)) {
+			r.at(value, "capgate skills check prints the digest of a skill that it would show", "%q is no digest of a skill", clip(digest))
+			return
+		}
+		s.Vouched[name.Value] = digest
+	})
 }
 
 // mirrors reads skills.mirror. A mirror is written over: it may not be where anything

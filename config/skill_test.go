@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,16 +32,18 @@ skills:
   undeclared: hide
   unknown: ignore
   bare: wide
+  vouched: { deploy: "sha256:`+strings.Repeat("0a", 32)+`" }
   mirror: { scout: ./mirror }
 `)
 	want := config.Skills{
 		Folders: []string{"/w/skills"}, HideUndeclared: true, IgnoreUnknown: true, Wide: true,
-		Mirrors: []config.Mirror{{Agent: "scout", Dir: "/w/mirror", Pos: capability.Pos{File: "/w/capgate.yml", Line: 7, Col: 13}}},
+		Mirrors: []config.Mirror{{Agent: "scout", Dir: "/w/mirror", Pos: capability.Pos{File: "/w/capgate.yml", Line: 8, Col: 13}}},
+		Vouched: map[string]string{"deploy": "sha256:" + strings.Repeat("0a", 32)},
 	}
 	if diff := cmp.Diff(want, c.Skills); diff != "" {
 		t.Error(diff)
 	}
-	opts := skills.Options{Upstreams: []string{"files", ""}, Home: "/home/me", HideUndeclared: true, IgnoreUnknown: true}
+	opts := skills.Options{Upstreams: []string{"files", ""}, Home: "/home/me", HideUndeclared: true, IgnoreUnknown: true, Vouched: want.Vouched}
 	if diff := cmp.Diff(opts, c.SkillOptions(capability.View{Home: "/home/me"})); diff != "" {
 		t.Error(diff)
 	}

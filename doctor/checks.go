@@ -36,6 +36,7 @@ func Checks() []Check {
 		{"missing_parent", capability.Error, "agents that hang from one that is not there", "name an agent that exists; until then nothing is allowed", loaded("missing_parent")},
 		{"skill_hidden", capability.Warning, "skills that are hidden from everybody", "mend its SKILL.md, or take the skill out of the folder", loaded("skill_hidden")},
 		{"skill_tool", capability.Warning, "tools of skills that nobody knows", "write the name that a client knows; until then nobody satisfies the skill", loaded("skill_tool")},
+		{"skill_vouched", capability.Warning, "skills that somebody vouches for and that are others by now, or gone", "take the name out of skills.vouched:", loaded("skill_vouched")},
 		{"skill_unsatisfied", capability.Warning, "skills that use others which are hidden", "mend the other skill, or leave it out", loaded("skill_unsatisfied")},
 		{"skill_colon", capability.Warning, "programs of skills that are named by a slip", "", loaded("skill_colon")},
 		{"skill_folder", capability.Warning, "folders of skills that cannot be read", "make the folder, or take it out of skills:", loaded("skill_folder")},

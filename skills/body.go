@@ -18,11 +18,11 @@ func injected(h *head, text string) []Need {
 	var needs []Need
 	need := func(token, verb string) {
 		if token != "" {
-			needs = append(needs, Need{Token: token, Spec: capability.Spec{Verb: verb, Bare: true}})
+			needs = append(needs, Need{Token: token, Spec: capability.Spec{Verb: verb, Bare: true}, Untold: true})
 		}
 	}
 	if h.hooks {
-		need("hooks", "proc.eval")
+		needs = evaluated("hooks")
 	}
 	// A name of the skill's own choice may stand between these, and be taken out.
 	veiled := func(marks ...string) string {

@@ -44,6 +44,16 @@ func Digest(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// digestOf is the digest of files together: of their names, their bytes, and which of them
+// may be run.
+func digestOf(files []File) string {
+	var all []byte
+	for _, f := range files {
+		all = fmt.Appendf(all, "%q %s %t\n", f.Path, f.Digest, f.Exec)
+	}
+	return Digest(all)
+}
+
 // Read returns the bytes of one of the files, as they were when the skill was read:
 // one that has changed since is [ErrChanged], one that is not of the skill
 // [fs.ErrNotExist].

@@ -162,6 +162,7 @@ func (w *walk) skill(rel string) *Skill {
 	at := placeOf(filepath.Join(w.top, rel), w.opts.Home)
 	s := w.read(rel, at)
 	s.Path = w.pathOf(rel, s)
+	s.vouch(w.opts.Vouched)
 	if w.skills = append(w.skills, s); len(w.skills) > maxSkills {
 		w.over = fmt.Sprintf("there are more than %d skills in it", maxSkills)
 	}
@@ -198,7 +199,7 @@ func (w *walk) read(rel string, at place) *Skill {
 		return hidden("its file must be called SKILL.md, in capitals")
 	}
 	s := parse(at, text, w.opts)
-	s.Files = b.files
+	s.Files, s.Digest = b.files, digestOf(b.files)
 	s.depend(at, b.texts[Manifest], w.opts)
 	var names []string
 	for _, f := range s.Files {
@@ -207,7 +208,9 @@ func (w *walk) read(rel string, at place) *Skill {
 	s.hold(names)
 	delete(b.texts, documentName)
 	if name := chained(text, b.texts); name != "" {
-		s.Needs = append(s.Needs, evaluated(name)...)
+		run := evaluated(name)
+		run[0].Untold = true
+		s.Needs = append(s.Needs, run...)
 	}
 	return s
 }

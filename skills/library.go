@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,13 @@ func Load(o Options, dirs ...string) *Library {
 	}
 	l.enter(found)
 	link(l.skills)
+	for _, name := range slices.Sorted(maps.Keys(o.Vouched)) {
+		if _, ok := l.byPath[name]; !ok {
+			l.findings = append(l.findings, capability.Finding{
+				Code: "skill_vouched", Severity: capability.Warning, Text: fmt.Sprintf("somebody vouches for the skill %q, and there is none at that path", clip(name)),
+			})
+		}
+	}
 	for _, s := range l.skills {
 		for _, f := range s.Findings {
 			f.Pos.File = s.at()
@@ -230,7 +238,7 @@ func (b *borrowing) lend(s *Skill, token string) {
 		return
 	}
 	for _, n := range b.own[s] {
-		n.Token = token + ": " + n.Token
+		n.Token, n.Untold = token+": "+n.Token, false
 		b.add(n)
 	}
 	b.from(s, clip(token)+": ")

@@ -34,6 +34,11 @@ type Options struct {
 	// IgnoreUnknown leaves out the tokens that nobody knows; otherwise nobody
 	// satisfies a skill that has one.
 	IgnoreUnknown bool
+
+	// Vouched is the digest, by path, of each skill that somebody has read: what
+	// clients do by themselves with its text is then not required. A skill that
+	// has another digest by now is one that nobody has read.
+	Vouched map[string]string
 }
 
 // Skill is one SKILL.md and the files that come with it. It is immutable. The
@@ -45,6 +50,7 @@ type Skill struct {
 	Frontmatter []byte // as JSON, values as they were written; nil when it cannot be read
 	Needs       []Need // what it requires, in the order of its tokens
 	Files       []File // SKILL.md and what lies beside it, by path; empty for one that was parsed alone
+	Digest      string // of all of them, "" for one that was parsed alone
 
 	// Broken says why the skill is hidden from everybody, "" for a sound one.
 	Broken string
@@ -70,6 +76,10 @@ type Need struct {
 
 	// Unknown says why nobody can satisfy the need, "" when somebody could.
 	Unknown string
+
+	// Untold is what clients do by themselves with the text of the skill itself,
+	// which does not say so anywhere.
+	Untold bool
 }
 
 // String writes the need as a grant in compact form, or why there is none.
@@ -144,6 +154,18 @@ func (s *Skill) hold(files []string) {
 		if name != Manifest && oneCase(name) == Manifest {
 			s.fail(fmt.Sprintf("its file %s is %s where case does not count", clip(name), Manifest))
 		}
+	}
+}
+
+// vouch leaves out what clients do by themselves with the text of a skill that somebody has
+// read, as it is now.
+func (s *Skill) vouch(read map[string]string) {
+	switch digest, known := read[s.Path]; {
+	case !known:
+	case digest == s.Digest:
+		s.Needs = slices.DeleteFunc(s.Needs, func(n Need) bool { return n.Untold })
+	default:
+		s.warn("vouched", "the skill is not the one that was vouched for", "read it again; it is "+s.Digest+" now")
 	}
 }
 

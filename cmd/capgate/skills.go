@@ -64,6 +64,7 @@ type skillRow struct {
 	Hidden      string      `json:"hidden,omitempty"` // why nobody is shown it
 	Why         string      `json:"why,omitempty"`    // why the agent is shown none
 	Missing     []shortfall `json:"missing,omitempty"`
+	Vouch       string      `json:"vouch,omitempty"` // the digest to write under skills.vouched: once somebody has read it
 
 	ok bool
 }
@@ -109,6 +110,9 @@ func (w *world) skillRow(ag *agents.Agent, s proxy.ShownSkill) skillRow {
 	}
 	for _, m := range s.Lacks.Missing {
 		row.Missing = append(row.Missing, w.shortfall(ag, s.About, m))
+		if s.Upstream == "" && slices.ContainsFunc(s.About.Needs, func(n skills.Need) bool { return n.Untold && n.Spec.Equal(m.Need) }) {
+			row.Vouch = s.About.Digest
+		}
 	}
 	return row
 }
@@ -383,6 +387,9 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 		if m.Blocked != "" {
 			u.row("blocked", m.Blocked, "")
 		}
+	}
+	if r.Vouch != "" {
+		u.row("or", "once somebody has read it and what clients do with its text: skills: { vouched: { "+r.Skill+": \""+r.Vouch+"\" } }", "")
 	}
 }
 
