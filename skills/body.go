@@ -10,6 +10,10 @@ import (
 	"capgate/capability"
 )
 
+// maxFilled is how many $ of a text are looked at, and how many names at all of them together.
+// In what has more there may be anything.
+const maxFilled = 1 << 17
+
 // injected returns what a client does by itself when it loads the skill. It runs commands
 // of hooks, and those that its text holds as !`date` or behind ```!, which need not begin
 // a line: all of them need a shell. It reads the files that are mentioned as @/etc/hosts, and
@@ -23,6 +27,12 @@ func injected(h *head, text string) []Need {
 	}
 	if h.hooks {
 		needs = evaluated("hooks")
+	}
+	if strings.Count(text, "$")*(1+len(h.names)) > maxFilled {
+		for _, verb := range []string{"proc.eval", "fs.read", "agent.create"} {
+			need("$", verb)
+		}
+		return needs
 	}
 	// A name of the skill's own choice may stand between these, and be taken out.
 	veiled := func(marks ...string) string {
@@ -160,8 +170,13 @@ func untilUp(text string) int {
 	}
 }
 
-// isUp reports whether a path begins with a way up.
-func isUp(path string) bool { return strings.HasPrefix(path, "../") || strings.HasPrefix(path, `..\`) }
+// isUp reports whether a path leads up behind what a user may have typed, which may end in a
+// dot, as @. does.
+func isUp(path string) bool {
+	rest := strings.TrimLeft(path, ".")
+	dots := len(path) - len(rest)
+	return dots > 0 && dots < 3 && strings.HasPrefix(strings.ReplaceAll(rest, `\`, "/"), "/")
+}
 
 // isPlace reports whether a text begins with what is filled in.
 func isPlace(text string, names []string) bool {

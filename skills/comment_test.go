@@ -1,7 +1,9 @@
 package skills_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"capgate/skills"
 )
@@ -32,6 +34,18 @@ func TestNameOfTwoWords(t *testing.T) {
 	for body, want := range map[string]int{"a$x y@/etc/passwd": 2, "a $x y": 0} {
 		if s := skills.Parse("one", []byte(top+"arguments: ['x y']\n---\n"+body), skills.Options{}); len(s.Needs) != want || s.Broken != "" {
 			t.Errorf("%q: needs %v, %s", body, s.Needs, s.Broken)
+		}
+	}
+}
+
+// TestTooManyPlaces: what may be filled in is not looked for without end.
+func TestTooManyPlaces(t *testing.T) {
+	names := "arguments: [" + strings.Repeat("a, b, c, d, e, f, g, h, ", 20) + "z]\n"
+	for _, body := range []string{strings.Repeat("$", 1<<17+1), strings.Repeat("$", 1<<14)} {
+		begun := time.Now()
+		s := skills.Parse("one", []byte(top+names+"---\n"+body), skills.Options{})
+		if got := strings.Join(needs(s), " "); got != "proc.eval fs.read agent.create" || s.Broken != "" || time.Since(begun) > time.Second {
+			t.Errorf("%d bytes need %q in %s, %s", len(body), got, time.Since(begun), s.Broken)
 		}
 	}
 }

@@ -34,17 +34,19 @@ var rules = byName([]rule{
 
 	{names: "Read Grep Glob LS LSP NotebookRead", verbs: "fs.read", scope: (*derivation).paths},
 	{names: "read_file read_many_files list_directory grep_search read grep glob list lsp view view_image", verbs: "fs.read", scope: (*derivation).paths},
+	{names: "SendUserFile", verbs: "fs.read"},
 	{names: "Write Edit MultiEdit NotebookEdit", verbs: "fs.write fs.read", scope: (*derivation).paths},
 	{names: "write_file replace apply_patch write edit", verbs: "fs.write fs.read", scope: (*derivation).paths},
 
 	{names: "Bash PowerShell Monitor run_shell_command bash shell Shell exec_command", verbs: "proc.eval", scope: (*derivation).command},
 	{names: "BashOutput KillBash KillShell", verbs: "proc.eval"},
 
-	{names: "ListMcpResourcesTool ReadMcpResourceTool list_mcp_resources read_mcp_resource", verbs: "resource.read"},
+	{names: "ListMcpResourcesTool ReadMcpResourceTool ReadMcpResourceDirTool ListMcpResources ReadMcpResource", verbs: "resource.read"},
+	{names: "list_mcp_resources read_mcp_resource", verbs: "resource.read"},
 
 	{names: "Task Agent task", verbs: "agent.create", scope: (*derivation).agents},
 	{names: "Workflow SendMessage", verbs: "agent.create", scope: (*derivation).anyAgent},
-	{names: "RemoteTrigger CronCreate CronDelete CronList CronUpdate", refuse: leaves},
+	{names: "ScheduleWakeup RemoteTrigger CronCreate CronDelete CronList CronUpdate", refuse: leaves},
 
 	{names: "AskUserQuestion TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ExitPlanMode EnterPlanMode ToolSearch"},
 	{names: "ask_user write_todos todowrite todoread question activate_skill"},
@@ -93,7 +95,9 @@ func isLoose(token string) bool {
 	words := strings.FieldsFunc(t.name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/.:", r)
 	})
-	isOne := func(word string) bool { return len(words) > 1 && isKnown(word) || foldedTools[oneCase(word)] }
+	isOne := func(word string) bool {
+		return len(words) > 1 && isKnown(word) || foldedTools[strings.TrimRight(oneCase(word), ".")] // what ... ends is a text to some
+	}
 	return strings.Contains(t.name, "*") || slices.ContainsFunc(words, isOne)
 }
 

@@ -96,7 +96,7 @@ func (h *head) misses(raw string) bool {
 		if !deeper && slices.Contains(h.lines, i+1) {
 			name, value, _ := strings.Cut(rest, ":")
 			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, names: foldKey(name) == argumentsKey, text: true}
-			h.veils = h.veils || in.names && namesMore(value)
+			h.veils = h.veils || in.names && !plainNames.MatchString(value)
 			if h.divided(in, value) {
 				return true
 			}
@@ -104,7 +104,7 @@ func (h *head) misses(raw string) bool {
 			continue
 		}
 		in.text = in.text || strings.ContainsAny(rest, "|>")
-		h.veils = h.veils || in.names && namesMore(strings.TrimPrefix(rest, "- "))
+		h.veils = h.veils || in.names && !plainName.MatchString(rest)
 		if h.divided(in, rest) || !deeper && mayBeKey(rest) {
 			return true
 		}
@@ -125,19 +125,19 @@ func (h *head) divided(in key, line string) bool {
 	return in.asks && isTagged(line) || in.tools && in.text && h.hides(line)
 }
 
-// plainMaps is a list on one line of maps of words, which all readers take for that.
-var plainMaps = regexp.MustCompile(`^\[(\{\w+: \w+(, \w+: \w+)*\}(, )?)+\]$`)
+// How names of arguments stand in a line that all readers take for those names, or for none,
+// also those that go line by line: behind the key as words, as a list or as a list of maps of
+// words; below it as an entry, which may be a map. A list ends where the line does.
+var (
+	plainNames = regexp.MustCompile(`^ *(|` + aName + `|` + aWord + `( +` + aWord + `)*[ \t]*|\[ *` + aName + `( *, *` + aName + `)* *\]|\[ *` + aMap + `( *, *` + aMap + `)* *\])\r?\n?$`)
+	plainName  = regexp.MustCompile(`^(|- +` + aName + `|(- +)?` + aWord + `: [\pL\pN_ ,()-]*\.?)\r?\n?$`)
+)
 
-// namesMore reports whether a line of names holds what may be some more to a reader that goes
-// line by line: a comment, or a mark of YAML. What stands in a list is none of that.
-func namesMore(line string) bool {
-	known := blanks + "\n'\",[]"
-	if plainMaps.MatchString(strings.TrimSpace(line)) {
-		known += "{}:"
-	}
-	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(known, r) })
-	return strings.Contains(line, "...") || slices.ContainsFunc(words, func(word string) bool { return word == "-" || isVeil(word) })
-}
+const (
+	aWord = `[\pL\pN_][\pL\pN_-]*`
+	aName = `(` + aWord + `|"` + aWord + `( ` + aWord + `)*"|'` + aWord + `( ` + aWord + `)*')`
+	aMap  = `\{` + aWord + `: ` + aWord + `(, ` + aWord + `: ` + aWord + `)*\}`
+)
 
 // isTagged reports whether a word of a line begins with a !.
 func isTagged(line string) bool {

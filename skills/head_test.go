@@ -258,6 +258,8 @@ func TestMention(t *testing.T) {
 		"$ARGUMENTS[0]/..":                "$ARGUMENTS[0]/..",
 		"Fix $1... or $2/... at /../x":    "",
 		"$HOME/../x":                      "",
+		"Look at $ARGUMENTS./x and $1.":   "$ARGUMENTS./x",
+		"$1.\\x":                          "$1.\\x",
 		"@\"/a b\"\n":                     "@\"/a",
 		"@$HOME/x\n":                      "@$HOME/x",
 		"a (@/etc/hosts, b)":              "@/etc/hosts,",
@@ -344,6 +346,10 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: [x, y] # the z", "``$#`!\ndate\n```\n", true},
 		{"arguments: [-]", "Now !$[-]`date` is it\n", true},
 		{"arguments: [env: ]", "!$]`date`\n", true},
+		{"arguments: [when] ", "Now: !$[when]`date`\n", true},
+		{"arguments: [when]\t", "Now: !$[when]`date`\n", true},
+		{"arguments: [{name: when}] ", "Now: !$[{name:`date`\n", true},
+		{"arguments: [when,\n  why]", "Now: !$[when,`date`\n", true},
 		{"arguments: [ab,-]", "!$-]`date`\n", true},
 		{"arguments:\n  - issue\n  - why", "Use `a!` on $issues\n", true}, // of `a!`
 		{"arguments:\n  - issue\n  - why", "Use it! On $HOME, `a`\n", false},
@@ -358,6 +364,8 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: who when", "Use `$HOME` for $who!\n", false},
 		{"arguments: ['<who>']", "Greet $<who>!\n", false},
 		{"arguments: [{name: who, required: true}]", "Use `$HOME`!\n", false},
+		{"arguments:\n  - name: who\n    description: Who it is for, and why.\n  - when", "Use `$HOME`!\n", false},
+		{"arguments: [ \"who\", 'when' ]\r", "Use `$HOME`!\n", false},
 	} {
 		s := skills.Parse("one", []byte(top+tt.key+"\n---\n"+tt.body), skills.Options{})
 		if got := len(s.Needs) > 0 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken != "" || got != tt.want || !got && len(s.Needs) > 0 {
@@ -387,6 +395,7 @@ func TestOptions(t *testing.T) {
 		{"several behind each other", []byte(top + "allowed-tools: Azure;mcp__x__y\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
 		{"in another case", []byte(top + "allowed-tools: BASH(rm:*)\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
 		{"the words of another", []byte(top + "allowed-tools: Terraform(list, read)\n---\n"), skills.Options{IgnoreUnknown: true}, true, ""},
+		{"what some take for its end", []byte(top + "allowed-tools: Bash...\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
 		{"all", []byte(top + "allowed-tools: '*'\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no such tool is known"},
 		{"all of all servers", []byte(top + "allowed-tools: mcp__*\n---\n"), skills.Options{IgnoreUnknown: true}, false, "? no upstream has that name"},
 		{"another server", []byte(top + "allowed-tools: [mcp__else__x, Azure MCP/x]\n---\n"), skills.Options{IgnoreUnknown: true}, true, ""},
