@@ -47,10 +47,11 @@ func (b *Board) Judge(mode Pins, now time.Time, defs ...wire.Value) ([]capabilit
 // Loads is how often other pins came than were ruled by.
 func (b *Board) Loads() uint64 { return b.p.loads.Load() }
 
-// Stale reports whether other pins came than were ruled by.
-func (b *Board) Stale() bool {
+// Stale reports whether other pins came than were ruled by, or what could not be kept is to be
+// tried again.
+func (b *Board) Stale(now time.Time) bool {
 	before := b.p.loads.Load()
-	b.p.recheck(b.upstream)
+	b.p.recheck(b.upstream, now)
 	return b.p.loads.Load() != before
 }
 

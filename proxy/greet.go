@@ -111,6 +111,11 @@ func (t *tenant) able(ctx context.Context, u *Upstream) map[string]bool {
 	if err != nil {
 		return all
 	}
+	if l.isLate() {
+		late, cancel := context.WithTimeout(ctx, failedTime)
+		defer cancel()
+		ctx = late
+	}
 	conn, err := l.link.Conn(ctx)
 	if err != nil {
 		return all

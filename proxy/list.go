@@ -87,8 +87,8 @@ func (c *call) cursor(k listKind) (page int, ok bool) {
 func (t *tenant) seen(cat *catalogue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shown == (fingerprint{}) || t.alone() {
-		t.shown = cat.shown
+	if t.shown == (fingerprint{}) || t.missed || t.alone() {
+		t.shown, t.missed = cat.shown, false
 	}
 }
 

@@ -53,6 +53,7 @@ type listing struct {
 	again  bool          // somebody is about to fetch it once more
 
 	doubted time.Time // what was asked for before that may have changed
+	owed    bool      // and the server has not said since
 }
 
 // item is one entry of a list, as the server wrote it.
@@ -76,7 +77,7 @@ func (i item) is(other item) bool { return i.doc == other.doc && i.skill == othe
 // doubt makes the next look fetch the list again, as if it were old.
 func (g *listing) doubt(now time.Time) {
 	g.mu.Lock()
-	g.doubted = now
+	g.doubted, g.owed = now, true
 	g.mu.Unlock()
 }
 
@@ -128,6 +129,17 @@ func (g *listing) most(wait time.Duration) time.Duration {
 // hasFailed reports whether the list could not be had a moment ago. The lock is held.
 func (g *listing) hasFailed() bool { return g.err != nil && time.Since(g.failed) < againTime }
 
+// isLate reports whether one of the lists has kept somebody waiting in vain a moment ago.
+func (l *line) isLate() (late bool) {
+	for k := range l.lists {
+		g := &l.lists[k]
+		g.mu.Lock()
+		late = late || g.busy != nil && time.Since(g.since) >= patience || g.err != nil && time.Since(g.failed) < failedAge
+		g.mu.Unlock()
+	}
+	return late
+}
+
 // isOld reports whether the list may have changed unseen. The lock is held.
 func (g *listing) isOld(now time.Time) bool {
 	return now.Sub(g.seen) > g.age || g.seen.Before(g.doubted)
@@ -141,6 +153,9 @@ var errPatience = errors.New("the server is being waited for")
 // only by who would wait for it longer than others do.
 func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item, edition, error) {
 	g := &l.lists[k]
+	g.mu.Lock()
+	asked := g.wanted
+	g.mu.Unlock()
 	for {
 		g.mu.Lock()
 		if g.isSettled(l.tenant.server.now(), wait) {
@@ -160,6 +175,7 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		left.Stop()
 		g.mu.Lock()
 		items, is, state, err := g.items, g.now(), edition(g.state), g.err
+		isNew := g.have >= asked
 		g.mu.Unlock()
 		switch {
 		case late != nil && is.isKnown():
@@ -168,7 +184,7 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 			return items, is, late
 		case err != nil:
 			return items, is, err
-		case state != 0: // which may have changed since it was asked for
+		case state != 0 && isNew: // which may have changed since it was asked for
 			return items, state, nil
 		}
 	}
@@ -210,17 +226,17 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	}
 	switch {
 	case err == nil:
-		g.have, g.seen, g.err = wanted, now, nil
+		g.have, g.seen, g.err, g.owed = wanted, now, nil, false
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
 		g.err, g.failed = err, time.Now()
 	}
-	busy := g.busy
+	busy, owed := g.busy, g.owed
 	g.busy = nil
 	g.mu.Unlock()
 	close(busy)
-	if err != nil && !known {
+	if err != nil && (!known || owed) {
 		l.again(k)
 	}
 	if !errors.Is(err, context.Canceled) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +47,9 @@ type board struct {
 	loads    *atomic.Uint64 // of the pinboard
 
 	mu      sync.Mutex
-	ruled   bool // something was judged
-	blind   bool // and without the pins, as they could not be read
+	ruled   bool      // something was judged
+	blind   bool      // and without the pins, as they could not be read
+	unkept  time.Time // when something could not be saved, zero once it could
 	loaded  bool
 	version string
 	pins    map[string]Pin
@@ -82,6 +84,9 @@ type ruling struct {
 	why  string
 }
 
+// unkeptTime is how long after a failure to save something that is tried again.
+const unkeptTime = 30 * time.Second
+
 // maxTries is how often pins that others change at the same time are tried to be
 // saved. Those others save the same, as a rule, and then nothing is left to do.
 const maxTries = 16
@@ -103,26 +108,30 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 		}
 		t.hold(b.pins)
 		if err = b.save(t.news); err == nil {
+			b.unkept = time.Time{}
 			return t.rulings, nil
 		}
 		if !errors.Is(err, ErrPinsChanged) {
 			break
 		}
 	}
+	b.unkept = now
 	t.unsaved()
 	return t.rulings, fmt.Errorf("keep the pins of upstream %q: %w", upstream, err)
 }
 
 // recheck looks whether judge would rule otherwise than it did, because somebody has approved
-// something meanwhile, or because the pins could not be read or kept and now perhaps can.
-func (p *pinboard) recheck(upstream string) {
+// something meanwhile, or because the pins could not be read or kept and now perhaps can. To
+// find out whether they can be kept, all is judged again.
+func (p *pinboard) recheck(upstream string, now time.Time) {
 	b := p.board(upstream)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.store == nil || !b.ruled {
 		return
 	}
-	if again := !b.loaded; b.refresh() == nil && again { // what cannot be read is tried again
+	if b.refresh() == nil && !b.unkept.IsZero() && now.Sub(b.unkept).Abs() >= unkeptTime {
+		b.unkept = time.Time{}
 		b.loads.Add(1)
 	}
 }
@@ -154,7 +163,7 @@ func (b *board) refresh() error {
 			pins[pin.Tool] = pin
 		}
 	}
-	if b.ruled && (b.blind || version != b.version) {
+	if b.ruled && (b.blind || !maps.EqualFunc(pins, b.pins, Pin.rulesAs)) {
 		b.loads.Add(1)
 	}
 	b.pins, b.version, b.loaded, b.blind = pins, version, true, false
@@ -190,7 +199,8 @@ type trial struct {
 	now     time.Time
 	seen    []sighting
 	rulings []ruling
-	room    int            // bytes of definitions that can still be kept
+	pins    map[string]Pin // that are kept
+	room    int            // bytes of definitions that can still be kept, once something is new
 	count   int            // tools that are known
 	news    map[string]Pin // what has to be saved before the rulings hold
 }
@@ -199,17 +209,15 @@ type trial struct {
 // tools fills neither the memory nor the store.
 const (
 	maxPins    = 16 << 10 // tools
-	maxPinName = 128      // bytes of a name
-	maxKept    = 6 << 20  // bytes of definitions; of what is beyond, only the hash is kept
+	maxWhy     = 128      // bytes of why one waits
+	maxPinName = 128      // bytes of a name, as it is kept
+	maxKept    = 6 << 20  // the same of definitions; of what is beyond, only the hash is kept
 )
 
 // hold rules on every tool.
 func (t *trial) hold(pins map[string]Pin) {
 	t.rulings, t.news = make([]ruling, len(t.seen)), map[string]Pin{}
-	t.room, t.count = maxKept, len(pins)
-	for _, pin := range pins {
-		t.room -= pin.Current.size() + pin.Waiting.size()
-	}
+	t.pins, t.count = pins, len(pins)
 	times := make(map[string]int, len(t.seen))
 	for _, s := range t.seen {
 		times[s.tool]++
@@ -246,7 +254,8 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 	if first {
 		pin = pin.seen(def)
 	} else {
-		def.Why = s.reason(pin, current)
+		why := s.reason(pin, current)
+		def.Why = strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")
 		pin.Waiting = def
 	}
 	if pin.Tool == "" {
@@ -262,7 +271,7 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 
 // canKeep reports whether there is place for one tool more.
 func (t *trial) canKeep(tool string) bool {
-	return t.count < maxPins && tool != "" && len(tool) <= maxPinName
+	return t.count < maxPins && tool != "" && quoted(tool) <= maxPinName
 }
 
 // seen is the pin with the first definition that nothing speaks against.
@@ -291,6 +300,12 @@ func (s sighting) reason(pin Pin, current bool) string {
 
 // definition is a definition as it is kept.
 func (t *trial) definition(s sighting, hash string) *Definition {
+	if len(t.news) == 0 {
+		t.room = maxKept
+		for _, pin := range t.pins {
+			t.room -= pin.Current.size() + pin.Waiting.size()
+		}
+	}
 	d := &Definition{Hash: hash, Seen: t.now, Text: string(canonical(nil, s.definition))}
 	if d.size() > t.room {
 		d.Text = ""

@@ -161,11 +161,11 @@ func TestApproval(t *testing.T) {
 	first, second, third := toolNamed("read", "1"), toolNamed("read", "2"), toolNamed("read", "3")
 	judgeList(t, b, proxy.Tofu, codeList{""}, first)
 	judgeList(t, b, proxy.Tofu, codeList{quarantine}, second)
-	if b.Stale() {
+	if b.Stale(pinDay) {
 		t.Error("stale before anything was approved")
 	}
 	d.approve(t, "read", hashOfText(t, second))
-	if !b.Stale() {
+	if !b.Stale(pinDay) {
 		t.Error("not stale although something was approved")
 	}
 	judgeList(t, b, proxy.Tofu, codeList{""}, second)
@@ -332,7 +332,7 @@ func TestWithoutStore(t *testing.T) {
 	judgeList(t, b, proxy.Tofu, codeList{""}, toolNamed("read", "1"))
 	judgeList(t, b, proxy.Tofu, codeList{quarantine}, toolNamed("read", "2"))
 	judgeList(t, b, proxy.Tofu, codeList{""}, toolNamed("read", "1"))
-	if b.Stale() {
+	if b.Stale(pinDay) {
 		t.Error("stale without a store")
 	}
 }

@@ -37,7 +37,18 @@ func (d *Definition) size() int {
 	if d == nil {
 		return 0
 	}
-	return len(d.Text)
+	return quoted(d.Text)
+}
+
+// quoted is how many bytes a text has between quotes.
+func quoted(text string) int { return len(wire.AppendString(nil, text)) - len(`""`) }
+
+// rulesAs reports whether another pin makes for the same rulings.
+func (p Pin) rulesAs(other Pin) bool {
+	if p.Current == nil || other.Current == nil {
+		return p.Current == other.Current
+	}
+	return p.Current.Hash == other.Current.Hash && p.Approved.IsZero() == other.Approved.IsZero()
 }
 
 // pinFile is what a [PinStore] keeps of an upstream. The tools are a list in the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"capgate/capability"
 	"capgate/proxy"
@@ -37,7 +38,7 @@ func TestBrokenStore(t *testing.T) {
 		check(t, b, proxy.Require, codeList{quarantine, quarantine})
 		check(t, b, proxy.Off, codeList{"", ""})
 		d.read = nil
-		if !b.Stale() {
+		if !b.Stale(pinDay) {
 			t.Error("not stale although the pins can be read again")
 		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
@@ -48,7 +49,7 @@ func TestBrokenStore(t *testing.T) {
 		d.read = broken
 		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
 		d.read = nil
-		if !b.Stale() {
+		if !b.Stale(pinDay) {
 			t.Error("not stale although the pins can be read again")
 		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
@@ -75,7 +76,10 @@ func TestBrokenStore(t *testing.T) {
 			t.Error("what was kept before counts as something else")
 		}
 		d.write = nil
-		if !b.Stale() {
+		if b.Stale(pinDay.Add(10 * time.Second)) {
+			t.Error("tried again at once: as long as they cannot be kept that is without end")
+		}
+		if !b.Stale(pinDay.Add(time.Minute)) {
 			t.Error("not stale although the pins can be kept again")
 		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)

@@ -215,7 +215,7 @@ func (s *Server) Recheck() {
 		return
 	}
 	for _, u := range p.Upstreams {
-		s.pins.recheck(u.Name)
+		s.pins.recheck(u.Name, s.now())
 	}
 	if now := s.pins.loads.Load(); s.told.Swap(now) != now {
 		for _, t := range s.everyone() {

@@ -28,6 +28,7 @@ type tenant struct {
 	current  *catalogue
 	foreseen *outlook        // of the catalogue that was made last
 	shown    fingerprint     // what was announced last
+	missed   bool            // something else may have been shown since, as nobody was there to be told
 	building *construction   // the catalogue that is being made
 	looking  bool            // somebody looks for changes
 	again    bool            // and has to once more
@@ -203,6 +204,7 @@ func (t *tenant) changed(said listKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.alone() || t.agent == "" {
+		t.missed = true
 		return
 	}
 	if said < none {
@@ -253,7 +255,7 @@ const (
 func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
 	t.mu.Lock()
 	before := t.shown
-	t.shown = now
+	t.shown, t.missed = now, false
 	sessions, streams := t.listening()
 	t.mu.Unlock()
 	if before == (fingerprint{}) {
