@@ -138,7 +138,7 @@ func TestCodexSearch(t *testing.T) {
 	t.Cleanup(model.Close)
 	g := bureau(t, model.URL)
 	cmd := command(t, program, "exec", "--skip-git-repo-check", "--sandbox", "read-only", "go")
-	write(t, cmd.Dir, ".codex/config.toml", fmt.Sprintf("model = \"gpt-5\"\nmodel_provider = \"capgate\"\nweb_search = \"live\"\n"+
+	write(t, cmd.Dir, ".codex/config.toml", fmt.Sprintf("model = \"gpt-5.5\"\nmodel_provider = \"capgate\"\nweb_search = \"live\"\n"+
 		"[model_providers.capgate]\nname = \"capgate\"\nbase_url = %q\nenv_key = \"KEY\"\nwire_api = \"responses\"\nsupports_websockets = false\n",
 		g.address(t, "OPENAI_BASE_URL")))
 	cmd.Env = append(cmd.Env, "CODEX_HOME="+cmd.Dir+"/.codex", "KEY="+g.token)

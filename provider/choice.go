@@ -115,7 +115,13 @@ func chosen(v wire.Value) func(reference) bool {
 }
 
 // family is a type without the date of its version.
-func family(kind string) string { return strings.TrimRight(kind, "_0123456789") }
+func family(kind string) string {
+	const longest = 128 // that any is
+	if len(kind) > longest {
+		return kind
+	}
+	return strings.TrimRight(kind, "_0123456789")
+}
 
 // sources repairs references, within a fetch, to tools that are left out.
 func (r *request) sources(tools wire.Value) {

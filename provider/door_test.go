@@ -441,6 +441,9 @@ func TestInsideItems(t *testing.T) {
 		"all of a computer's":         {`{"type":"computer_call","id":"i","call_id":"c","actions":[{"type":"wait"}],"pending_safety_checks":[{"id":"p"}],"status":"completed"}`, ""},
 		"all of its picture":          {`{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,aGk="},"acknowledged_safety_checks":[{"id":"p"}]}`, ""},
 		"all of a search":             {`{"type":"web_search_call","id":"i","status":"completed","action":{"type":"open_page","url":"https://a.example"},"name":"web_search","arguments":"{}","call_id":"c"}`, ""},
+		"what a search found":         {`{"type":"web_search_call","id":"i","status":"completed","action":{"type":"search"},"results":[{"type":"image_result","image_url":"https://a.example"}]}`, ""},
+		"all that an agent says":      {`{"type":"agent_message","id":"i","author":"/root","recipient":"/root/sub","content":[{"type":"input_text","text":"https://a.example"},{"type":"encrypted_content","encrypted_content":"gAAA"}]}`, ""},
+		"a file that an agent names":  {`{"type":"agent_message","author":"/root","recipient":"/root/sub","content":[{"type":"input_file","file_id":"f"}]}`, capability.CapabilityAbsent},
 		"all of a search in files":    {`{"type":"file_search_call","id":"i","queries":["q"],"results":[{"file_id":"f","text":"t"}],"status":"completed"}`, ""},
 		"all of a shell":              {`{"type":"shell_call","id":"i","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"local"},"arguments":"a","status":"completed"}`, ""},
 		"all that it said":            {`{"type":"shell_call_output","call_id":"c","container_id":null,"files":[],"error":"e","max_output_length":1,"output":[{"stdout":"https://a.example"}]}`, ""},
@@ -459,23 +462,6 @@ func TestInsideItems(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestVouchedItem: what stands in an item that the operator vouches for is looked through, as
-// in all that nobody knows.
-func TestVouchedItem(t *testing.T) {
-	p := holding(t)
-	p.Pass = []string{"future_call"}
-	for item, code := range map[string]capability.Code{
-		`{"type":"future_call","id":"i","results":[{"text":"t"}]}`: "",
-		`{"type":"future_call","id":"i","results":[{"tools":[]}]}`: capability.Forbidden,
-		`{"type":"reasoning","summary":[],"results":[]}`:           capability.NotAvailable,
-	} {
-		out, _, refused := rewrite(t, responses, `{"input":[`+item+`]}`, p)
-		if code == "" && refused != nil || code != "" && (refused == nil || refused.Code != code) {
-			t.Errorf("%s: %s, %v", item, out, refused)
-		}
 	}
 }
 

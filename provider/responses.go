@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -66,13 +67,12 @@ func (r *request) item(v wire.Value) bool {
 		return true
 	}
 	r.spelled(v)
+	if !isListed(cmp.Or(kind, "message"), plainItems+otherItems) {
+		return r.unknown(kind)(v)
+	}
 	r.opaqueIn(v, ofItem(kind))
 	r.nothingElse(kind, v)
 	switch kind {
-	case "function_call", "custom_tool_call", "reasoning", "computer_call", "web_search_call", "file_search_call",
-		"local_shell_call", "local_shell_call_output", "shell_call_output", "apply_patch_call",
-		"apply_patch_call_output", "tool_search_call", "compaction", "compaction_trigger":
-		return true
 	case "", "message":
 		if kind == "" && !isMessage(v) {
 			r.forbid(elsewhere)
@@ -82,6 +82,8 @@ func (r *request) item(v wire.Value) bool {
 		r.made(kind, v)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output":
 		r.partsOf(v, "output")
+	case "agent_message":
+		r.partsOf(v, "content")
 	case "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call":
 		if !r.foreignItem(kind, v) {
 			r.deny(http.StatusForbidden, capability.ScopeViolation, kind+": "+foreign)
@@ -94,16 +96,24 @@ func (r *request) item(v wire.Value) bool {
 		r.elements(found, r.tool)
 	case "item_reference", "configuration_update":
 		r.forbid(elsewhere)
-	default:
-		return r.unknown(kind)(v)
 	}
 	return true
 }
 
+// The items of an input that are known: those that nothing is to be judged of but that there is
+// nothing else in them, and those that have rules.
+const (
+	plainItems = "function_call custom_tool_call reasoning computer_call web_search_call file_search_call local_shell_call " +
+		"local_shell_call_output shell_call_output apply_patch_call apply_patch_call_output tool_search_call compaction compaction_trigger"
+	otherItems = " message image_generation_call code_interpreter_call shell_call program program_output function_call_output " +
+		"custom_tool_call_output computer_call_output agent_message mcp_list_tools mcp_approval_request mcp_approval_response mcp_call " +
+		"additional_tools tool_search_output item_reference configuration_update"
+)
+
 // nothingElse refuses what has no rule in an item: a list could be of items that are judged
 // nowhere, and a text name what the provider keeps.
 func (r *request) nothingElse(kind string, v wire.Value) {
-	if kind == "" || kind == "message" || slices.Contains(r.policy.Pass, kind) { // which have rules of their own
+	if kind == "" || kind == "message" { // whose members all have rules
 		return
 	}
 	const anywhere, words = " caller error ", "output result prompt revised_prompt reason"
@@ -128,6 +138,10 @@ func alsoIn(kind string) string {
 	switch kind {
 	case "function_call_output", "custom_tool_call_output":
 		return "output"
+	case "agent_message":
+		return "content"
+	case "web_search_call":
+		return "results"
 	case "computer_call":
 		return "pending_safety_checks"
 	case "computer_call_output":
@@ -220,7 +234,7 @@ func (r *request) part(v wire.Value) bool {
 		return true
 	}
 	switch kind {
-	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "output_audio", "thinking", "reference":
+	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "output_audio", "thinking", "reference", "encrypted_content":
 		r.opaqueIn(v, ofPart)
 		return true
 	case "input_image", "input_file", "input_audio", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":

@@ -14,6 +14,7 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.policy.waits(s.verb) {
 		return capability.RequiresApproval, unapproved + s.verb
 	}
+	s.members += " " + strings.Join(r.policy.Pass, " ")
 	in, lists, code, why := placesOf(v, &s)
 	if code != "" {
 		return code, why
@@ -215,6 +216,8 @@ func (r *request) turnOff(v wire.Value) bool {
 		return false
 	case wire.Bool:
 		return r.replace(v, []byte("false"))
+	case wire.Array: // of kinds of content
+		return r.replace(v, []byte(`["text"]`))
 	}
 	return r.replace(v, []byte("null"))
 }

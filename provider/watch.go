@@ -3,9 +3,12 @@ package provider
 import (
 	"bytes"
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/net/idna"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -276,7 +279,9 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		w.grounded(v)
 		return
 	case "searchresults", "citations":
-		tool = w.enter(webSearch, tool)
+		if cites(v) && w.kit != anthropicKit && w.kit != geminiKit { // which say otherwise that something was read
+			tool = w.enter(webSearch, tool)
+		}
 	case "toolcall", "toolresponse": // of Google
 		tool = w.enter(callOf(cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))), tool)
 	case "urlcontextmetadata":
@@ -293,6 +298,19 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		}
 	}
 	w.visit(v, tool)
+}
+
+// cites reports whether a list names pages.
+func cites(v wire.Value) bool {
+	if v.Kind() != wire.Array {
+		return false
+	}
+	for element := range v.Elems() {
+		if _, has := element.Get("url"); has || element.Kind() == wire.String {
+			return true
+		}
+	}
+	return false
 }
 
 // callOf writes the name that a vendor has for one of its tools as the type of a call.
@@ -394,7 +412,7 @@ func (w *Watch) address(tool string, v wire.Value) {
 	text, _ := v.Str()
 	read := capability.ParseTarget
 	if isWeb(text) {
-		read = capability.ParseURL
+		read = pageOf
 	}
 	target, err := read(text)
 	const redirects = "vertexaisearch.cloud.google.com:443" // in place of the page, whose domain stands beside it
@@ -404,6 +422,24 @@ func (w *Watch) address(tool string, v wire.Value) {
 	if d := w.policy.require(capability.Net(get, target)); !d.Allowed() {
 		w.see(Observation{Tool: tool, Host: target.String(), Code: d.Code, Why: "the provider read a page outside of net.get"})
 	}
+}
+
+// pageOf reads the address of a page, which may be written in any script.
+func pageOf(text string) (capability.Target, error) {
+	target, err := capability.ParseURL(text)
+	if err != nil || target.Opaque() == "" {
+		return target, err
+	}
+	u, unread := url.Parse(text)
+	if unread != nil {
+		return target, nil //nolint:nilerr // then it stays what cannot be told
+	}
+	name, unread := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), "."))
+	plain, err := capability.ParseURL((&url.URL{Scheme: u.Scheme, Host: strings.TrimSuffix(name+":"+u.Port(), ":"), Path: "/"}).String())
+	if unread != nil || err != nil {
+		return target, nil //nolint:nilerr // the same
+	}
+	return plain, nil
 }
 
 func (w *Watch) see(o Observation) {

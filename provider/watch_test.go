@@ -23,8 +23,16 @@ func TestWatch(t *testing.T) {
 		body   string
 		seen   []string
 	}{
-		"within what is held": {"anthropic", []string{hosts("*.github.com")}, found("https://docs.github.com/a"), nil},
-		"a page outside":      {"anthropic", []string{hosts("github.com")}, found("https://gist.github.com/a"), []string{"web_search_result gist.github.com:443 scope_violation"}},
+		"within what is held":      {"anthropic", []string{hosts("*.github.com")}, found("https://docs.github.com/a"), nil},
+		"a page outside":           {"anthropic", []string{hosts("github.com")}, found("https://gist.github.com/a"), []string{"web_search_result gist.github.com:443 scope_violation"}},
+		"a page in another script": {"openai", []string{hosts("xn--e1afmkfd.xn--p1ai", "b.example")}, `{"output":[{"type":"web_search_call","action":{"type":"open_page","url":"https://пример.рф./ a"}}]}`, nil},
+		"another in that script":   {"openai", []string{hosts("b.example")}, `{"output":[{"type":"web_search_call","action":{"type":"open_page","url":"https://пример.рф/"}}]}`, []string{"web_search_call xn--e1afmkfd.xn--p1ai:443 scope_violation"}},
+		"citations of nothing":     {"anthropic", nil, `{"data":[{"id":"m","capabilities":{"citations":{"supported":true}}}],"content":[{"type":"text","text":"t","citations":null}]}`, nil},
+		"citations of a document":  {"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"text","text":"","citations":[{"type":"page_location","cited_text":"t"}]}}`), nil},
+		"no citations":             {"xai", nil, `{"choices":[],"citations":[]}`, nil},
+		"citations":                {"xai", nil, `{"choices":[],"citations":["https://a.example/"]}`, []string{"web_search  capability_absent", "web_search a.example:443 capability_absent"}},
+		"results":                  {"perplexity", nil, `{"choices":[],"search_results":[{"title":"t","url":"https://a.example/"}]}`, []string{"web_search  capability_absent", "web_search a.example:443 capability_absent"}},
+		"a schema that is echoed":  {"openai", nil, `{"tools":[{"type":"function","name":"f","parameters":{"properties":{"citations":{"type":"array"},"search_results":{}}}}]}`, nil},
 		"a search that nobody holds": {
 			"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`),
 			[]string{"web_search  capability_absent"},
