@@ -279,9 +279,7 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		w.grounded(v)
 		return
 	case "searchresults", "citations":
-		if cites(v) && w.kit != anthropicKit && w.kit != geminiKit { // which say otherwise that something was read
-			tool = w.enter(webSearch, tool)
-		}
+		tool = w.enter(w.cited(v), tool)
 	case "toolcall", "toolresponse": // of Google
 		tool = w.enter(callOf(cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))), tool)
 	case "urlcontextmetadata":
@@ -300,17 +298,18 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 	w.visit(v, tool)
 }
 
-// cites reports whether a list names pages.
-func cites(v wire.Value) bool {
-	if v.Kind() != wire.Array {
-		return false
+// cited is a search when a list names pages. Some vendors cite documents as well, and say
+// otherwise that something was read.
+func (w *Watch) cited(v wire.Value) string {
+	if v.Kind() != wire.Array || w.kit == anthropicKit || w.kit == geminiKit {
+		return ""
 	}
 	for element := range v.Elems() {
 		if _, has := element.Get("url"); has || element.Kind() == wire.String {
-			return true
+			return webSearch
 		}
 	}
-	return false
+	return ""
 }
 
 // callOf writes the name that a vendor has for one of its tools as the type of a call.

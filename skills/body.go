@@ -175,7 +175,7 @@ func untilUp(text string) int {
 func isUp(path string) bool {
 	rest := strings.TrimLeft(path, ".")
 	dots := len(path) - len(rest)
-	return dots > 0 && dots < 3 && strings.HasPrefix(strings.ReplaceAll(rest, `\`, "/"), "/")
+	return dots > 0 && dots < 3 && rest != "" && strings.IndexByte(`/\#`, rest[0]) >= 0
 }
 
 // isPlace reports whether a text begins with what is filled in.

@@ -24,6 +24,9 @@ const (
 	maxPath   = 512 // bytes of the path of a file
 )
 
+// anybody is the mode of a file that may be run.
+const anybody = 0o111
+
 // documentName is the file that makes a folder a skill.
 const documentName = "SKILL.md"
 
@@ -189,7 +192,6 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be read", clip(name))
 	}
-	const anybody = 0o111
 	b.files = append(b.files, File{Path: name, Digest: Digest(data), Size: int64(len(data)), Exec: info.Mode()&anybody != 0})
 	b.texts[name] = data
 	return nil

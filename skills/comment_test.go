@@ -1,6 +1,8 @@
 package skills_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +49,42 @@ func TestTooManyPlaces(t *testing.T) {
 		if got := strings.Join(needs(s), " "); got != "proc.eval fs.read agent.create" || s.Broken != "" || time.Since(begun) > time.Second {
 			t.Errorf("%d bytes need %q in %s, %s", len(body), got, time.Since(begun), s.Broken)
 		}
+	}
+}
+
+// TestKeysWrittenOtherwise: a reader that goes line by line sees what stands in the line.
+func TestKeysWrittenOtherwise(t *testing.T) {
+	for _, head := range []string{
+		"{name: one,\ndescription: a: b\n,x: y,\nlicense: ,\"allowed-tools\":Bash,\"arguments\":\"<\"\n}",
+		"{name: one, description: d, allowed-tools: ! Bash}",
+		"{\"name\": \"one\",\n\"description\": \"d\"}",
+		"name: one\ndescription: d\n\"allowed-tool\\x73\": !\nBash: x",
+		"name: one\ndescription: d\n\"allowed-tool\\x73\": >-\n    Read\n  # Bash",
+		"name: one\ndescription: d\n\"allowed-\\\n  tools\": Bash",
+		"name: one\ndescription: d\n? |-\n  allowed-tools\n: Bash",
+	} {
+		if s := skills.Parse("one", []byte("---\n"+head+"\n---\nGo.\n"), skills.Options{}); s.Broken == "" {
+			t.Errorf("%q needs %v", head, s.Needs)
+		}
+	}
+	const quoted = "---\n'name': one\n\"description\" : d\n\"allowed-tools\": Bash\n---\nGo.\n"
+	if s := skills.Parse("one", []byte(quoted), skills.Options{}); s.Broken != "" || len(s.Needs) != 1 {
+		t.Errorf("%q needs %v, %s", quoted, s.Needs, s.Broken)
+	}
+	const inJSON = "---\n{\"name\": \"one\", \"description\": \"d\", \"allowed-tools\": [\"Bash\"]}\n---\nGo.\n"
+	if s := skills.Parse("one", []byte(inJSON), skills.Options{}); s.Broken != "" || len(s.Needs) != 1 {
+		t.Errorf("%q needs %v, %s", inJSON, s.Needs, s.Broken)
+	}
+}
+
+// TestModeCounts: a library is another when a file may be run.
+func TestModeCounts(t *testing.T) {
+	dir := tree(t, map[string]string{"a/SKILL.md": md("a"), "a/run.sh": "x"})
+	before := skills.Load(skills.Options{}, dir).Digest()
+	if err := os.Chmod(filepath.Join(dir, "a/run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if skills.Load(skills.Options{}, dir).Digest() == before {
+		t.Error("nothing has changed")
 	}
 }

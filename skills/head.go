@@ -2,6 +2,7 @@ package skills
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -248,11 +249,19 @@ func parseHead(raw string) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
+	flow := root.Style&yaml.FlowStyle != 0
+	if flow && (strings.Contains(strings.TrimSpace(raw), "\n") || !json.Valid([]byte(raw))) {
+		return nil, errors.New("the frontmatter stands in braces and is no JSON in one line, so that readers find other keys in it")
+	}
 	h := &head{margin: root.Column - 1}
+	lines := strings.Split(raw, "\n")
 	for key, value := range pairs(root) {
 		h.lines = append(h.lines, key.Line)
 		if strings.Contains(key.Value, ":") { // where the key ends to some
 			return nil, fmt.Errorf("the key %q holds a colon", clip(key.Value))
+		}
+		if written, _, _ := strings.Cut(lines[key.Line-1], ":"); !flow && foldKey(written) != foldKey(key.Value) {
+			return nil, fmt.Errorf("the key %q is written in another way than it is read", clip(key.Value))
 		}
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err

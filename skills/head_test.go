@@ -260,6 +260,7 @@ func TestMention(t *testing.T) {
 		"$HOME/../x":                      "",
 		"Look at $ARGUMENTS./x and $1.":   "$ARGUMENTS./x",
 		"$1.\\x":                          "$1.\\x",
+		"Look at $0.#L1 and at $0.":       "$0.#L1",
 		"@\"/a b\"\n":                     "@\"/a",
 		"@$HOME/x\n":                      "@$HOME/x",
 		"a (@/etc/hosts, b)":              "@/etc/hosts,",

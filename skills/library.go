@@ -142,7 +142,7 @@ func (l *Library) sum() string {
 			fmt.Fprintf(h, " %q %q %q\n", n.Token, n.Spec.String(), n.Unknown)
 		}
 		for _, f := range s.Files {
-			fmt.Fprintf(h, " %q %s %d\n", f.Path, f.Digest, f.Size)
+			fmt.Fprintf(h, " %q %s %d %t\n", f.Path, f.Digest, f.Size, f.Exec)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -369,7 +369,8 @@ func (u *update) holds(name string, s *Skill) bool {
 	in := u.below(name)
 	return maps.Equal(u.marker.Skills[name], digests(s)) && !slices.ContainsFunc(s.Files, func(f File) bool {
 		at := path.Join(name, f.Path)
-		if info, err := u.root.Lstat(at); err != nil || !info.Mode().IsRegular() || !in.has(path.Dir(at)) {
+		info, err := u.root.Lstat(at)
+		if err != nil || !info.Mode().IsRegular() || f.Exec && info.Mode()&anybody == 0 || !in.has(path.Dir(at)) {
 			return true
 		}
 		data, err := readFile(u.root, at, f.Size)

@@ -421,6 +421,12 @@ func TestMirrorChanged(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "a/run.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("a program is %v, %v", info.Mode(), err)
 	}
+	if err := os.Chmod(filepath.Join(dir, "a/run.sh"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if done := update(t, dir, list); !slices.Equal(done.Written, []string{"a"}) {
+		t.Errorf("what may be run no more: %+v", done)
+	}
 	put(t, filepath.Join(src, "a/run.sh"), "another")
 	if err := os.Remove(filepath.Join(dir, "a/SKILL.md")); err != nil { // so that the copy is looked at
 		t.Fatal(err)
