@@ -257,11 +257,8 @@ func parseHead(raw string) (*head, error) {
 	lines := strings.Split(raw, "\n")
 	for key, value := range pairs(root) {
 		h.lines = append(h.lines, key.Line)
-		if strings.Contains(key.Value, ":") { // where the key ends to some
-			return nil, fmt.Errorf("the key %q holds a colon", clip(key.Value))
-		}
 		if written, _, _ := strings.Cut(lines[key.Line-1], ":"); !flow && foldKey(written) != foldKey(key.Value) {
-			return nil, fmt.Errorf("the key %q is written in another way than it is read", clip(key.Value))
+			return nil, fmt.Errorf("the key %q is another to who reads its line alone", clip(key.Value))
 		}
 		if err := h.take(key.Value, value); err != nil {
 			return nil, err
