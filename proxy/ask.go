@@ -199,7 +199,7 @@ func (e loose) Notify(method string, params []byte) {
 		l.renew(promptList)
 	case "notifications/resources/list_changed":
 		l.renew(resourceList, templateList, skillList)
-	case "notifications/resources/updated":
+	case resourceUpdated:
 		l.updated(params)
 	case "notifications/message", "notifications/elicitation/complete":
 		if s := l.tenant.only; s != nil && (method != "notifications/message" || s.wants(params)) {

@@ -123,7 +123,7 @@ func (c *call) answer() reply {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many calls in a minute"})
 	}
 	for range maxTurns {
-		if r := h(c); !c.stale || c.method == "subscriptions/listen" {
+		if r := h(c); !c.stale || c.method == listenMethod {
 			return r
 		}
 		if !c.catchUp() {
@@ -164,7 +164,7 @@ func (c *call) inEra() bool {
 	switch c.method {
 	case "server/discover":
 		return true // it is how a client finds out
-	case "subscriptions/listen":
+	case listenMethod:
 		return c.modern
 	case "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
 		return !c.modern

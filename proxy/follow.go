@@ -237,7 +237,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	l.mu.Unlock()
 	s.work.Go(func() {
 		defer cancel()
-		_, err := conn.Call(life, upstream.Request{Method: "subscriptions/listen", Params: append(params, '}')}, &heard)
+		_, err := conn.Call(life, upstream.Request{Method: listenMethod, Params: append(params, '}')}, &heard)
 		close(ended)
 		l.stopped(conn, ended)
 		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -184,10 +186,17 @@ func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
 	return nil
 }
 
-// doubted has everything looked at again that the server may have changed unseen.
+// doubted has everything looked at again that the server may have changed unseen, and who
+// watches something of it look again.
 func (l *line) doubted() {
 	for i := range l.lists {
 		l.lists[i].doubt(l.tenant.server.now())
+	}
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.followed))
+	l.mu.Unlock()
+	for _, uri := range all {
+		l.changed(uri)
 	}
 	l.tenant.touched(none)
 }

@@ -53,7 +53,7 @@ type listing struct {
 	again  bool          // somebody is about to fetch it once more
 
 	doubted time.Time // what was asked for before that may have changed
-	owed    bool      // and the server has not said since
+	owed    bool      // and the server has not been asked since, or has not said
 }
 
 // item is one entry of a list, as the server wrote it.
@@ -226,7 +226,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	}
 	switch {
 	case err == nil:
-		g.have, g.seen, g.err, g.owed = wanted, now, nil, false
+		g.have, g.seen, g.err, g.owed = wanted, now, nil, now.Before(g.doubted)
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
@@ -236,7 +236,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	g.busy = nil
 	g.mu.Unlock()
 	close(busy)
-	if err != nil && (!known || owed) {
+	if err != nil && !known || owed {
 		l.again(k)
 	}
 	if !errors.Is(err, context.Canceled) {

@@ -49,7 +49,7 @@ type board struct {
 	mu      sync.Mutex
 	ruled   bool      // something was judged
 	blind   bool      // and without the pins, as they could not be read
-	unkept  time.Time // when something could not be saved, zero once it could
+	unkept  time.Time // when something could not be saved, zero once that is tried again
 	loaded  bool
 	version string
 	pins    map[string]Pin
@@ -108,7 +108,6 @@ func (p *pinboard) judge(upstream string, mode Pins, seen []sighting, now time.T
 		}
 		t.hold(b.pins)
 		if err = b.save(t.news); err == nil {
-			b.unkept = time.Time{}
 			return t.rulings, nil
 		}
 		if !errors.Is(err, ErrPinsChanged) {

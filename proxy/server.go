@@ -171,7 +171,7 @@ func methods() map[string]handler {
 		"resources/unsubscribe":    (*call).unsubscribe,
 		"completion/complete":      (*call).complete,
 		"logging/setLevel":         (*call).setLevel,
-		"subscriptions/listen":     (*call).listen,
+		listenMethod:               (*call).listen,
 	}
 }
 

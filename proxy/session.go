@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -37,7 +38,6 @@ type session struct {
 	wake    chan struct{} // closed when something was queued
 	queue   [][]byte
 	waiting int  // bytes in it
-	lost    bool // something was, because nobody took it
 	taken   bool // a stream takes from the queue
 	flights map[string]context.CancelFunc
 	asked   map[string]chan outcome
@@ -88,9 +88,16 @@ func (s *session) end() {
 
 // notify queues a notification for the stream that belongs to no request. One
 // that is there already is not queued twice when it says no more than that
-// something has changed.
+// something has changed: that lists have is never lost.
 func (s *session) notify(method string, params []byte) {
-	s.post(note(method, params), params == nil)
+	switch {
+	case params == nil:
+		s.post(note(method, params), true, math.MaxInt)
+	case method == resourceUpdated:
+		s.post(note(method, params), true, maxQueue+maxWatched)
+	default:
+		s.post(note(method, params), false, maxQueue)
+	}
 }
 
 // note writes a notification.
@@ -103,7 +110,14 @@ func note(method string, params []byte) []byte {
 	return append(dst, '}')
 }
 
-func (s *session) post(message []byte, once bool) bool {
+// Methods that are known in several places.
+const (
+	resourceUpdated = "notifications/resources/updated"
+	listenMethod    = "subscriptions/listen"
+)
+
+// post queues a message unless that many wait, or too many bytes.
+func (s *session) post(message []byte, once bool, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -116,8 +130,7 @@ func (s *session) post(message []byte, once bool) bool {
 			}
 		}
 	}
-	if !once && (len(s.queue) >= maxQueue || s.waiting+len(message) > maxQueued) {
-		s.lost = true
+	if len(s.queue) >= most || most < math.MaxInt && s.waiting+len(message) > maxQueued {
 		return false
 	}
 	s.queue, s.waiting = append(s.queue, message), s.waiting+len(message)
@@ -170,7 +183,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	}
 	message = append(message, '}')
 	if out == nil {
-		if !s.post(message, false) {
+		if !s.post(message, false, maxQueue) {
 			return outcome{}, errOver
 		}
 	} else if err := out.send(message); err != nil {
@@ -234,18 +247,24 @@ func idText(id []byte) (string, bool) {
 	return string(id[1 : len(id)-1]), true
 }
 
-// begin notes a request that is being answered, so that it can be cancelled. It
-// reports whether none of the same id is.
-func (s *session) begin(id []byte, cancel context.CancelFunc) bool {
+// begin notes a request that is being answered, so that it can be cancelled. It says
+// why that is not to be.
+func (s *session) begin(id []byte, cancel context.CancelFunc) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, taken := s.flights[string(id)]; taken || s.over {
-		return false
+	_, taken := s.flights[string(id)]
+	switch {
+	case s.over:
+		return errOver.Error()
+	case taken:
+		return sameID
 	}
 	s.seen = s.tenant.server.now()
 	s.flights[string(id)] = cancel
-	return true
+	return ""
 }
+
+const sameID = "a request of the same id is being answered"
 
 func (s *session) finish(id []byte) {
 	s.mu.Lock()
@@ -264,11 +283,11 @@ func (s *session) cancel(id []byte) {
 }
 
 // idle reports since when nobody has used the session; never, while a stream or
-// a request is open.
+// a request is open, or it is that of a process.
 func (s *session) idle(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken || len(s.flights) > 0 {
+	if s.taken || s.credential == "" || len(s.flights) > 0 {
 		return 0
 	}
 	return now.Sub(s.seen)

@@ -419,12 +419,12 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		changed := cat.changed(s.watched)
 		s.mu.Unlock()
 		for _, uri := range changed {
-			s.notify("notifications/resources/updated", append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+			s.notify(resourceUpdated, append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
 		}
 	}
 	for _, l := range streams {
 		for _, uri := range cat.changed(l.watched) {
-			l.notify("notifications/resources/updated", append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+			l.notify(resourceUpdated, append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
 		}
 	}
 }

@@ -293,14 +293,14 @@ func (p *pipe) modern(m message, inBody wire.Value) {
 	case c.client.Kind() != wire.Object:
 		r = bad(codeParams, "_meta lacks "+metaCapabilities)
 	default:
-		p.run(c, func(cancel context.CancelFunc) bool {
+		p.run(c, func(cancel context.CancelFunc) string {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if _, taken := p.flights[string(m.id)]; taken {
-				return false
+				return sameID
 			}
 			p.flights[string(m.id)] = cancel
-			return true
+			return ""
 		}, func() {
 			p.mu.Lock()
 			delete(p.flights, string(m.id))
@@ -316,7 +316,12 @@ func (p *pipe) legacy(m message, s *session) {
 	if s != nil {
 		c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
 	}
-	p.run(c, func(cancel context.CancelFunc) bool { return s == nil || s.begin(m.id, cancel) }, func() {
+	p.run(c, func(cancel context.CancelFunc) string {
+		if s == nil {
+			return ""
+		}
+		return s.begin(m.id, cancel)
+	}, func() {
 		if s != nil {
 			s.finish(m.id)
 		}
@@ -325,17 +330,21 @@ func (p *pipe) legacy(m message, s *session) {
 
 // run answers a request beside others. Once it is cancelled, nothing more is sent
 // for it.
-func (p *pipe) run(c *call, begin func(context.CancelFunc) bool, finish func()) {
+func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish func()) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	c.ctx = ctx
-	if !begin(cancel) {
+	if why := begin(cancel); why != "" {
 		cancel()
-		p.refuse(c.id, codeRequest, "a request of the same id is being answered")
+		p.refuse(c.id, codeRequest, why)
 		return
 	}
-	p.calls.Add(1)
+	ends := func() {}
+	if c.method != listenMethod { // which nothing ends but its client
+		p.calls.Add(1)
+		ends = p.calls.Done
+	}
 	p.wait.Go(func() {
-		defer p.calls.Done()
+		defer ends()
 		defer cancel()
 		r := c.answer()
 		finish()

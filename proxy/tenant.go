@@ -204,8 +204,9 @@ func (t *tenant) changed(said listKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.alone() || t.agent == "" {
-		t.missed = true
-		return
+		if t.missed = true; !t.looking { // else what is looked at is of before
+			return
+		}
 	}
 	if said < none {
 		t.said[min(said, resourceList)] = true

@@ -129,7 +129,7 @@ func TestSkillToldOf(t *testing.T) {
 	c.initialize("{}")
 	listSkills(t, c.request)
 	s.mu.Lock()
-	s.slow = 2 * time.Second
+	s.slow = 1200 * time.Millisecond
 	s.mu.Unlock()
 	k.forward(61 * time.Second)
 	c.request("resources/list", "{}") // which waits for less

@@ -215,8 +215,8 @@ func (v *visit) request(m message, s *session) {
 	ctx := leash.New(v.r.Context())
 	defer ctx.Cut(nil)
 	c.ctx = ctx
-	if !s.begin(m.id, func() { ctx.Cut(nil) }) {
-		v.refuse(http.StatusBadRequest, m.id, codeRequest, "a request of the same id is being answered")
+	if why := s.begin(m.id, func() { ctx.Cut(nil) }); why != "" {
+		v.refuse(http.StatusBadRequest, m.id, codeRequest, why)
 		return
 	}
 	defer s.finish(m.id)

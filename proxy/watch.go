@@ -228,12 +228,12 @@ func (l *line) changed(uri string) {
 			concerned := l.concerns(one.watched, uri)
 			one.mu.Unlock()
 			if concerned {
-				one.notify("notifications/resources/updated", body)
+				one.notify(resourceUpdated, body)
 			}
 		}
 		for _, one := range streams {
 			if l.concerns(one.watched, uri) {
-				one.notify("notifications/resources/updated", body)
+				one.notify(resourceUpdated, body)
 			}
 		}
 	}
@@ -289,7 +289,7 @@ func (l *listener) notify(method string, params []byte) {
 			return
 		}
 	}
-	if len(l.queue) >= maxQueue {
+	if params != nil && len(l.queue) >= maxQueue+maxWatched {
 		return
 	}
 	l.queue = append(l.queue, message)
@@ -423,7 +423,7 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 		uris = append(uris, v.Raw()...)
 	}
 	if len(uris) > 0 {
-		l.wants["notifications/resources/updated"] = true
+		l.wants[resourceUpdated] = true
 		add(`"resourceSubscriptions":[` + string(uris) + `]`)
 	}
 	return granted
