@@ -62,6 +62,21 @@ func TestKeysWrittenOtherwise(t *testing.T) {
 		"name: one\ndescription: d\n\"allowed-tool\\x73\": >-\n    Read\n  # Bash",
 		"name: one\ndescription: d\n\"allowed-\\\n  tools\": Bash",
 		"name: one\ndescription: d\n? |-\n  allowed-tools\n: Bash",
+		"name: one\ndescription: d\nallowed-tools:\n  |\nlicense: Bash",
+		"name: one\ndescription: d\nallowed-tools:\n  - >-\nlicense: Bash",
+		"name: one\ndescription: d\nallowed-tools: |\nlicense: Bash",
+		"name: one\ndescription: d\nallowed-tools: >-\n\n  Read\nlicense: Bash",
+		"name: one\ndescription: d\nallowed-tools: |2\n  Read\nlicense: Bash",
+		"name: one\ndescription: d\nallowed-tools: Read\u00a0Bash",
+		"name: one\ndescription: d\nallowed-tools: [\"\u00a0mcp__files__write\"]",
+		"name: one\ndescription: a: b\nallowed-tools:\u00a0* : AskUserQuestion",
+		"name: one\ndescription: d\nallowed-tools: \"Re\\x61d\"",
+		"name: one\ndescription: d\nallowed-tools: [Read,\n  Bash]",
+		"name: one\ndescription: d\nallowed-tools: \"Read,\n  Bash\"",
+		"name: one\ndescription: d\ncontext: {fork: true}",
+		"name: one\ndescription: a: b\nallowed-tools: Bash(a, b) # Read---`--",
+		"name: one\ndescription: a: b\nallowed-tools: Bash # *Read",
+		"name: one\ndescription: d\nagent: *x",
 	} {
 		if s := skills.Parse("one", []byte("---\n"+head+"\n---\nGo.\n"), skills.Options{}); s.Broken == "" {
 			t.Errorf("%q needs %v", head, s.Needs)
@@ -70,6 +85,15 @@ func TestKeysWrittenOtherwise(t *testing.T) {
 	const quoted = "---\n'name': one\n\"description\" : d\n\"allowed-tools\": Bash\n---\nGo.\n"
 	if s := skills.Parse("one", []byte(quoted), skills.Options{}); s.Broken != "" || len(s.Needs) != 1 {
 		t.Errorf("%q needs %v, %s", quoted, s.Needs, s.Broken)
+	}
+	for _, tools := range []string{
+		"Bash", "  Read, Bash(git log:*) ", "'Read, Bash'", "\"Read Bash\"", "[Read, Bash(git:*), 'Azure MCP/x', ]", "[ ]", "Read # for a look", "Bash({dir}/x:*) Bash(${DIR}/y.sh *)",
+		"\n  - Read\n  - \"Bash(a b)\"\n\n  # and\n  - Write", "\n- Read\n- Bash(claude-security:scan, x)", ">-\n  Read,\n  Bash", "|\n  Read\n  Write", "\n  [\n    Read,\n    \"Bash(a)\",\n  ]", " Read\r",
+	} {
+		text := "---\nname: one\ndescription: d\nallowed-tools: " + tools + "\n---\nGo.\n"
+		if s := skills.Parse("one", []byte(text), skills.Options{IgnoreUnknown: true}); s.Broken != "" {
+			t.Errorf("%q: %s", text, s.Broken)
+		}
 	}
 	const inJSON = "---\n{\"name\": \"one\", \"description\": \"d\", \"allowed-tools\": [\"Bash\"]}\n---\nGo.\n"
 	if s := skills.Parse("one", []byte(inJSON), skills.Options{}); s.Broken != "" || len(s.Needs) != 1 {

@@ -96,7 +96,7 @@ func isLoose(token string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/.:", r)
 	})
 	isOne := func(word string) bool {
-		return len(words) > 1 && isKnown(word) || foldedTools[strings.TrimRight(oneCase(word), ".")] // what ... ends is a text to some
+		return word != t.name && isKnown(word) || foldedTools[strings.TrimRight(oneCase(word), ".")] // what ... ends is a text to some
 	}
 	return strings.Contains(t.name, "*") || slices.ContainsFunc(words, isOne)
 }
@@ -363,7 +363,7 @@ func (d *derivation) invoke(server, name string) ([]capability.Spec, string) {
 // invoked asks for the tools of a name, which may end in a star. A star anywhere
 // else, and what means more to a grant than to a client, is not understood.
 func invoked(name string) ([]capability.Spec, string) {
-	if strings.ContainsFunc(strings.TrimSuffix(name, "*"), func(r rune) bool { return r > unicode.MaxASCII || !isWordRune(r) && r != '/' }) {
+	if strings.HasSuffix(name, "...") || strings.ContainsFunc(strings.TrimSuffix(name, "*"), func(r rune) bool { return r > unicode.MaxASCII || !isWordRune(r) && r != '/' }) {
 		return nil, "the name of the tool is no plain name"
 	}
 	return scoped([]string{"tool.invoke"}, "tools", name), ""

@@ -78,7 +78,9 @@ func (h *head) agrees(raw string, ok bool) bool {
 	o := &head{}
 	if ok && len(raw) <= maxDocument {
 		if parsed, err := parseHead(raw); err == nil {
-			o = parsed
+			if o = parsed; o.misses(raw) {
+				return false
+			}
 		}
 	}
 	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && slices.Equal(o.names, h.names) && o.declared == h.declared && slices.Equal(o.forks, h.forks)
@@ -94,15 +96,22 @@ func (h *head) misses(raw string) bool {
 	for i, line := range strings.SplitAfter(raw, "\n") {
 		rest := strings.TrimLeft(line, blanks)
 		deeper := len(line)-len(rest) > h.margin
+		if in.begins && (!deeper || strings.TrimSpace(rest) == "") {
+			return true
+		}
 		if !deeper && slices.Contains(h.lines, i+1) {
 			name, value, _ := strings.Cut(rest, ":")
 			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, names: foldKey(name) == argumentsKey, text: true}
 			h.veils = h.veils || in.names && !plainNames.MatchString(value)
-			if h.divided(in, value) {
+			if h.divided(in, value) || in.asks && !in.names && !plainWords.MatchString(value) {
 				return true
 			}
 			in.text = strings.ContainsAny(value, "|>")
+			in.begins = beginText.MatchString(value)
 			continue
+		}
+		if in.begins = false; in.asks && !in.names && !plainWord.MatchString(rest) {
+			return true
 		}
 		in.text = in.text || strings.ContainsAny(rest, "|>")
 		h.veils = h.veils || in.names && !plainName.MatchString(rest)
@@ -119,6 +128,8 @@ type key struct {
 	tools bool // it is allowed-tools
 	names bool // it is arguments
 	text  bool // there may be a text in which a comment is none to some
+
+	begins bool // a text of several lines does, which is none to some where the next line is empty
 }
 
 // divided reports whether readers do not agree on what a line says behind a key.
@@ -138,6 +149,22 @@ const (
 	aWord = `[\pL\pN_][\pL\pN_-]*`
 	aName = `(` + aWord + `|"` + aWord + `( ` + aWord + `)*"|'` + aWord + `( ` + aWord + `)*')`
 	aMap  = `\{` + aWord + `: ` + aWord + `(, ` + aWord + `: ` + aWord + `)*\}`
+)
+
+// The same of what else asks for something: words, a list, or the beginning of a text of
+// several lines behind the key; below it words, an entry of a list, or a piece of one.
+var (
+	plainWords = regexp.MustCompile(`^ *(|\{\}|~|` + words + `|` + inQuotes + `|` + aList + `|[|>][-+]?)` + lineEnd)
+	plainWord  = regexp.MustCompile(`^(|(- +)?(` + words + `|` + inQuotes + `,?)|` + aList + `|[\[\]])` + lineEnd)
+	beginText  = regexp.MustCompile(`^ *[|>][-+]?` + lineEnd)
+)
+
+const (
+	words    = `[\pL\pN_]#*( *[!"$-~\pL\pN]#*)*`
+	inQuotes = `("[ !$-\[\]-~\pL\pN]*"|'[ !"$-&(-~\pL\pN]*')`
+	anItem   = `([\pL\pN_]([ !"$-+\-./0-9;-Z\\^-z|~\pL\pN]|:[!-+\--Z^-z|~])*|` + inQuotes + `)`
+	aList    = `\[ *(` + anItem + `( *, *` + anItem + `)*)? *,? *\]`
+	lineEnd  = `[ \t]*((^| )#[^*\n]*)?\r?\n?$`
 )
 
 // isTagged reports whether a word of a line begins with a !.
