@@ -137,7 +137,7 @@ func TestTokens(t *testing.T) {
 		{"mcp__files__read_*", "tool.invoke{tools=[files.read_*]}"},
 		{"mcp__files__*_text", "? the name of the tool is no plain name"},
 		{"mcp__files__read Bash", "? the name of the tool is no plain name"}, // clients split it
-		{"mcp__files__read...", "? the name of the tool is no plain name"}, // whose end some do not read
+		{"mcp__files__read...", "? the name of the tool is no plain name"},   // whose end some do not read
 		{"mcp__files__read,Bash", "? the name of the tool is no plain name"},
 		{"mcp__files__* Bash", "? the name of the tool is no plain name"},
 		{"mcp__capgate__read Bash", "? the name of the tool is no plain name"},

@@ -96,26 +96,16 @@ func (h *head) misses(raw string) bool {
 	for i, line := range strings.SplitAfter(raw, "\n") {
 		rest := strings.TrimLeft(line, blanks)
 		deeper := len(line)-len(rest) > h.margin
-		if in.begins && (!deeper || strings.TrimSpace(rest) == "") {
+		isKey := !deeper && slices.Contains(h.lines, i+1)
+		if in.begins && (!deeper || strings.TrimSpace(rest) == "") || !deeper && !isKey && mayBeKey(rest) {
 			return true
 		}
-		if !deeper && slices.Contains(h.lines, i+1) {
+		if isKey {
 			name, value, _ := strings.Cut(rest, ":")
-			in = key{asks: h.asksFor(foldKey(name)), tools: foldKey(name) == toolsKey, names: foldKey(name) == argumentsKey, text: true}
-			h.veils = h.veils || in.names && !plainNames.MatchString(value)
-			if h.divided(in, value) || in.asks && !in.names && !plainWords.MatchString(value) {
-				return true
-			}
-			in.text = strings.ContainsAny(value, "|>")
-			in.begins = beginText.MatchString(value)
-			continue
+			folded := foldKey(name)
+			in, rest = key{asks: h.asksFor(folded), tools: folded == toolsKey, names: folded == argumentsKey}, value
 		}
-		if in.begins = false; in.asks && !in.names && !plainWord.MatchString(rest) {
-			return true
-		}
-		in.text = in.text || strings.ContainsAny(rest, "|>")
-		h.veils = h.veils || in.names && !plainName.MatchString(rest)
-		if h.divided(in, rest) || !deeper && mayBeKey(rest) {
+		if in.asks && h.divided(&in, rest, isKey) {
 			return true
 		}
 	}
@@ -124,17 +114,27 @@ func (h *head) misses(raw string) bool {
 
 // key is what a line stands behind.
 type key struct {
-	asks  bool // it counts
-	tools bool // it is allowed-tools
-	names bool // it is arguments
-	text  bool // there may be a text in which a comment is none to some
-
+	asks   bool // it counts
+	tools  bool // it is allowed-tools
+	names  bool // it is arguments
+	text   bool // there may be a text in which a comment is none to some
 	begins bool // a text of several lines does, which is none to some where the next line is empty
 }
 
-// divided reports whether readers do not agree on what a line says behind a key.
-func (h *head) divided(in key, line string) bool {
-	return in.asks && isTagged(line) || in.tools && in.text && h.hides(line)
+// divided reports whether readers do not agree on what a line says behind a key, or in the
+// same line.
+func (h *head) divided(in *key, line string, first bool) bool {
+	plain, name := plainWord, plainName
+	if first {
+		plain, name = plainWords, plainNames
+	}
+	in.begins = first && beginText.MatchString(line)
+	in.text = !first && in.text || strings.ContainsAny(line, "|>")
+	if in.names {
+		in.begins, h.veils = false, h.veils || !name.MatchString(line)
+		return false
+	}
+	return !plain.MatchString(line) || in.tools && (first || in.text) && h.hides(line)
 }
 
 // How names of arguments stand in a line that all readers take for those names, or for none,
@@ -166,12 +166,6 @@ const (
 	aList    = `\[ *(` + anItem + `( *, *` + anItem + `)*)? *,? *\]`
 	lineEnd  = `[ \t]*((^| )#[^*\n]*)?\r?\n?$`
 )
-
-// isTagged reports whether a word of a line begins with a !.
-func isTagged(line string) bool {
-	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(blanks+"\n-,:?[]{}", r) })
-	return slices.ContainsFunc(words, func(word string) bool { return word[0] == '!' })
-}
 
 // hides reports whether a comment in a line names a tool that the skill does not. One of
 // more words than anybody writes is not looked through.
