@@ -67,7 +67,8 @@ func TestBackDoors(t *testing.T) {
 		"a search that can't be off":      {where: sonar, body: `{"model":"sonar-deep-research","disable_search":true,"messages":[]}`, code: capability.CapabilityAbsent},
 
 		"a choice of a server":          {where: responses, body: `{"tools":[],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.evil.example/"}]}}`, code: capability.NotAvailable},
-		"a choice of a tool, described": {where: chats, body: `{"messages":[],"tool_choice":{"type":"web_search","filters":null}}`, code: capability.NotAvailable},
+		"a choice of a tool, described": {where: chats, body: `{"messages":[],"tool_choice":{"type":"web_search","filters":{}}}`, code: capability.NotAvailable},
+		"a choice and nothing":          {where: chats, body: `{"messages":[],"tool_choice":{"type":"web_search","filters":null}}`, out: `{"messages":[]}`},
 		"a choice of two lists":         {where: responses, body: `{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"web_search"}],"allowed_tools":{"mode":"auto","tools":[{"type":"function","name":"f"}]}}}`, out: `{}`},
 		"a choice of the other list":    {where: responses, body: `{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}],"allowed_tools":{"mode":"auto","tools":[{"type":"web_search"}]}}}`, out: `{}`},
 		"a choice of what is a list":    {where: chats, body: `{"messages":[],"tool_choice":{"type":"allowed_tools","allowed_tools":[{"type":"web_search"}]}}`, out: `{"messages":[]}`},

@@ -177,7 +177,7 @@ func (r route) strange(query string) string {
 func clip(text string) string {
 	const most = 64
 	if len(text) > most {
-		return text[:most] + "…"
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

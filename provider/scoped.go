@@ -14,7 +14,12 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.policy.waits(s.verb) {
 		return capability.RequiresApproval, unapproved + s.verb
 	}
-	s.members += " " + strings.Join(r.policy.Pass, " ")
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); slices.Contains(r.policy.Pass, name) && !isListed(name, s.members) {
+			r.unknown(name)(member)
+			s.members += " " + name
+		}
+	}
 	in, lists, code, why := placesOf(v, &s)
 	if code != "" {
 		return code, why
@@ -195,7 +200,7 @@ func (r *request) rename(object wire.Value, from, to string) {
 func (r *request) restrict(v, in wire.Value, s scope, kind string) {
 	for name := range strings.FieldsSeq(s.wide) {
 		for _, object := range slices.Compact([]wire.Value{v, in}) {
-			if member, ok := object.Get(name); ok && r.turnOff(member) {
+			if member, ok := object.Get(name); ok && r.turnOff(name, member) {
 				r.note(Change{Tool: clip(kind), Did: Repaired, Code: capability.ScopeViolation, Why: name + " reaches past the list of domains"})
 			}
 		}
@@ -209,14 +214,17 @@ func (r *request) restrict(v, in wire.Value, s scope, kind string) {
 	}
 }
 
+// contentTypes is what a search of OpenAI's may find, where nothing is text alone.
+const contentTypes = "search_content_types"
+
 // turnOff takes the value of a setting back, and reports whether it had one.
-func (r *request) turnOff(v wire.Value) bool {
-	switch v.Kind() {
-	case wire.Null:
+func (r *request) turnOff(name string, v wire.Value) bool {
+	switch {
+	case v.Kind() == wire.Null:
 		return false
-	case wire.Bool:
+	case v.Kind() == wire.Bool:
 		return r.replace(v, []byte("false"))
-	case wire.Array: // of kinds of content
+	case name == contentTypes:
 		return r.replace(v, []byte(`["text"]`))
 	}
 	return r.replace(v, []byte("null"))
@@ -230,7 +238,7 @@ func (r *request) onX(kind string, places ...wire.Value) {
 		if !ok || r.kit != routerKit {
 			continue
 		}
-		if code, why := r.needs(search); why != "" && r.turnOff(member) {
+		if code, why := r.needs(search); why != "" && r.turnOff(search, member) {
 			r.note(Change{Tool: clip(kind), Did: Repaired, Code: code, Why: search + ": " + why})
 		}
 	}

@@ -90,9 +90,9 @@ func openTool(kind string) tool {
 		const most = 100
 		return tool{use: scoped, scope: scope{
 			list: list{most: most}, verb: webSearch, under: "filters", allowed: "allowed_domains", blocked: "blocked_domains",
-			members: "type filters external_web_access image_settings search_content_types search_context_size user_location",
+			members: "type filters external_web_access image_settings " + contentTypes + " search_context_size user_location",
 			inner:   "allowed_domains blocked_domains",
-			wide:    "search_content_types", // where pictures are from is not said
+			wide:    contentTypes, // where pictures are from is not said
 		}}
 	case "web_search_preview", "web_search_preview_2025_03_11":
 		return tool{use: reading, verb: webSearch}

@@ -56,3 +56,29 @@ func TestVouchedMember(t *testing.T) {
 		t.Errorf("%s: %s", out, did(changes))
 	}
 }
+
+// TestTurnedOff: what reaches past a list of domains is turned off, however it is written.
+func TestTurnedOff(t *testing.T) {
+	for _, value := range []string{"true", `["text"]`, `["image"]`, "{}", `{"a":1}`, "1", `"text"`, "[]"} {
+		for _, tt := range []struct{ where, head, name, tail string }{
+			{"openrouter /v1/chat/completions", `{"model":"x/y","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"engine":"exa",`, "x_search", `}}]}`},
+			{"xai /v1/responses", `{"model":"x","input":"x","tools":[{"type":"web_search",`, "enable_image_search", `}]}`},
+		} {
+			out, changes, refused := rewrite(t, tt.where, tt.head+`"`+tt.name+`":`+value+tt.tail, holding(t, hosts("*.github.com")))
+			off := strings.Contains(out, `"`+tt.name+`":null`) || strings.Contains(out, `"`+tt.name+`":false`) || !strings.Contains(out, tt.name)
+			if refused != nil || !off || !strings.Contains(did(changes), provider.Repaired) {
+				t.Errorf("%s %s: %s, %s, %v", tt.name, value, out, did(changes), refused)
+			}
+		}
+	}
+}
+
+// TestVouchedMemberIsLookedAt: who vouches for a name vouches for no tool that stands there.
+func TestVouchedMemberIsLookedAt(t *testing.T) {
+	p := holding(t, hosts("a.example"))
+	p.Pass = []string{"mood"}
+	const body = `{"tools":[{"type":"web_search","mood":{"type":"mcp","server_url":"https://evil.example"}}],"input":"x"}`
+	if out, _, refused := rewrite(t, responses, body, p); refused == nil || refused.Code != capability.Forbidden {
+		t.Errorf("%s, %v", out, refused)
+	}
+}
