@@ -76,6 +76,9 @@ func readHead(text []byte) (*head, error) {
 // same tools. Whatever that one cannot read asks for none.
 func (h *head) agrees(raw string, ok bool) bool {
 	o := &head{}
+	if hasOddBreaks(raw) { // so that lines are others to some
+		return false
+	}
 	if ok && len(raw) <= maxDocument {
 		if parsed, err := parseHead(raw); err == nil {
 			if o = parsed; o.misses(raw) {
@@ -278,7 +281,7 @@ func parseHead(raw string) (*head, error) {
 	lines := strings.Split(raw, "\n")
 	for key, value := range pairs(root) {
 		h.lines = append(h.lines, key.Line)
-		if written, _, _ := strings.Cut(lines[key.Line-1], ":"); !flow && foldKey(written) != foldKey(key.Value) {
+		if written, _, _ := strings.Cut(lines[min(key.Line, len(lines))-1], ":"); !flow && foldKey(written) != foldKey(key.Value) {
 			return nil, fmt.Errorf("the key %q is another to who reads its line alone", clip(key.Value))
 		}
 		if err := h.take(key.Value, value); err != nil {

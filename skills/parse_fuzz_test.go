@@ -47,6 +47,7 @@ func FuzzParse(f *testing.F) {
 		"---\nname: one\ndescription: d\nallowed-tools: Bash\n---\nx\n", "\ufeff---\nname: one\ndescription: d\n---\n",
 		"---\nname: one\ndescription: a: b\nallowed-tools: Read\n---\n", "---\nname: one\ndescription: |\n  ---\n  x\nallowed-tools: Read\n---\n",
 		"---\r\nname: one\r\ndescription: d ---\r\nallowed-tools: [Read]\r\n---\r\n", "---\nname: one\ndescription: d\nhooks: x\n---x\n---\n!`a`",
+		"---\r\r\r\r\n111111name: name: oncription: H ---\r\naowed-llowed-tools: [Read]\r\n---",
 	} {
 		f.Add(text)
 	}
