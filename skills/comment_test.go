@@ -75,7 +75,6 @@ func TestKeysWrittenOtherwise(t *testing.T) {
 		"name: one\ndescription: d\nallowed-tools: \"Read,\n  Bash\"",
 		"name: one\ndescription: d\ncontext: {fork: true}",
 		"name: one\ndescription: a: b\nallowed-tools: Bash(a, b) # Read---`--",
-		"name: one\ndescription: a: b\nallowed-tools: Bash # *Read",
 		"name: one\ndescription: d\nagent: *x",
 	} {
 		if s := skills.Parse("one", []byte("---\n"+head+"\n---\nGo.\n"), skills.Options{}); s.Broken == "" {
@@ -89,6 +88,7 @@ func TestKeysWrittenOtherwise(t *testing.T) {
 	for _, tools := range []string{
 		"Bash", "  Read, Bash(git log:*) ", "'Read, Bash'", "\"Read Bash\"", "[Read, Bash(git:*), 'Azure MCP/x', ]", "[ ]", "Read # for a look", "Bash({dir}/x:*) Bash(${DIR}/y.sh *)",
 		"\n  - Read\n  - \"Bash(a b)\"\n\n  # and\n  - Write", "\n- Read\n- Bash(claude-security:scan, x)", ">-\n  Read,\n  Bash", "|\n  Read\n  Write", "\n  [\n    Read,\n    \"Bash(a)\",\n  ]", " Read\r",
+		"[\n  \"Read\",\n  \"Bash(git add:*)\"\n]", "\n  - Read\n  # - Bash(git diff*)\n  - Write",
 	} {
 		text := "---\nname: one\ndescription: d\nallowed-tools: " + tools + "\n---\nGo.\n"
 		if s := skills.Parse("one", []byte(text), skills.Options{IgnoreUnknown: true}); s.Broken != "" {

@@ -67,7 +67,7 @@ func readHead(text []byte) (*head, error) {
 		}
 	}
 	if h.misses(raw) {
-		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses")
+		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses: write them in one line, or each behind a dash")
 	}
 	return h, nil
 }
@@ -154,10 +154,10 @@ const (
 	aMap  = `\{` + aWord + `: ` + aWord + `(, ` + aWord + `: ` + aWord + `)*\}`
 )
 
-// The same of what else asks for something: words, a list, or the beginning of a text of
-// several lines behind the key; below it words, an entry of a list, or a piece of one.
+// The same of what else asks for something: words, a list, or the beginning of one or of a text
+// of several lines behind the key; below it words, an entry of a list, or a piece of one.
 var (
-	plainWords = regexp.MustCompile(`^ *(|\{\}|~|` + words + `|` + inQuotes + `|` + aList + `|[|>][-+]?)` + lineEnd)
+	plainWords = regexp.MustCompile(`^ *(|\{\}|~|` + words + `|` + inQuotes + `|` + aList + `|[|>][-+]?|\[)` + lineEnd)
 	plainWord  = regexp.MustCompile(`^(|(- +)?(` + words + `|` + inQuotes + `,?)|` + aList + `|[\[\]])` + lineEnd)
 	beginText  = regexp.MustCompile(`^ *[|>][-+]?` + lineEnd)
 )
@@ -167,7 +167,7 @@ const (
 	inQuotes = `("[ !$-\[\]-~\pL\pN]*"|'[ !"$-&(-~\pL\pN]*')`
 	anItem   = `([\pL\pN_]([ !"$-+\-./0-9;-Z\\^-z|~\pL\pN]|:[!-+\--Z^-z|~])*|` + inQuotes + `)`
 	aList    = `\[ *(` + anItem + `( *, *` + anItem + `)*)? *,? *\]`
-	lineEnd  = `[ \t]*((^| )#[^*\n]*)?\r?\n?$`
+	lineEnd  = `[ \t]*((^| )#[^\n]*)?\r?\n?$`
 )
 
 // hides reports whether a comment in a line names a tool that the skill does not. One of
