@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +137,47 @@ func TestWatchedInAGap(t *testing.T) {
 	s.peers[0].Events.Notify(upstream.HeardAgain, nil)
 	if got := soon(in); !strings.Contains(got, "note:///a") {
 		t.Errorf("told %q", got)
+	}
+}
+
+// TestSkillInAGap: a file of a skill that changes while its server tells of nothing is told of
+// once the server does.
+func TestSkillInAGap(t *testing.T) {
+	const uri = "skill://one/more/a.txt"
+	s := newSkillServer(true, map[string]string{"skill://one/SKILL.md": skillText("one", "", "One.\n"), uri: "a"})
+	end, asked := make(chan struct{}), new(atomic.Int64)
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		if r.Method != "subscriptions/listen" {
+			return s.read(ctx, r, sink)
+		}
+		asked.Add(1)
+		sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
+		select {
+		case <-end:
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		case <-ctx.Done():
+			return upstream.Answer{}, ctx.Err()
+		}
+	}
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	in := c.listen()
+	listSkills(t, c.request)
+	const shown = "skill://files/one/more/a.txt"
+	if a := c.request("resources/subscribe", uriParams(shown)); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	reaches(t, asked, 1, "asked at first")
+	s.mu.Lock()
+	s.files[uri] = "another"
+	s.mu.Unlock()
+	s.list(s.entries()...)
+	end <- struct{}{}
+	for got := soon(in); !strings.Contains(got, shown); got = soon(in) {
+		if got == "" {
+			t.Fatal("nobody is told")
+		}
 	}
 }
 

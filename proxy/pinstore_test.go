@@ -31,6 +31,14 @@ func TestBrokenStore(t *testing.T) {
 			t.Error(err, diff)
 		}
 	}
+	blinded := func(t *testing.T) *proxy.Board { // for a moment, after it had judged
+		d, b := start(t)
+		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
+		d.read = broken
+		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
+		d.read = nil
+		return b
+	}
 	t.Run("cannot be read", func(t *testing.T) {
 		d, b := start(t)
 		d.read = broken
@@ -44,22 +52,14 @@ func TestBrokenStore(t *testing.T) {
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 	})
 	t.Run("can no longer be read", func(t *testing.T) {
-		d, b := start(t)
-		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
-		d.read = broken
-		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
-		d.read = nil
+		b := blinded(t)
 		if !b.Stale(pinDay) {
 			t.Error("not stale although the pins can be read again")
 		}
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 	})
 	t.Run("could not be read for another", func(t *testing.T) {
-		d, b := start(t)
-		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
-		d.read = broken
-		check(t, b, proxy.Tofu, codeList{quarantine, quarantine})
-		d.read = nil
+		b := blinded(t)
 		before := b.Loads()
 		judgeList(t, b, proxy.Tofu, codeList{"", ""}, known, news)
 		if b.Loads() == before {
