@@ -37,3 +37,33 @@ func TestPairIsTriedAgain(t *testing.T) {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 }
+
+// TestPairThatIsBack: that a certificate cannot be used is said of each that cannot, also
+// where the one in use was back meanwhile.
+func TestPairThatIsBack(t *testing.T) {
+	p := newPlace(t)
+	p.certificate()
+	cert, key := filepath.Join(p.dir, "cert.pem"), filepath.Join(p.dir, "key.pem")
+	var log bytes.Buffer
+	shown, err := readPair(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	p.must(err)
+	good, err := os.ReadFile(cert)
+	p.must(err)
+	info, err := os.Stat(cert)
+	p.must(err)
+	for range 2 {
+		for _, state := range []struct {
+			text []byte
+			when time.Time
+		}{{[]byte("x"), info.ModTime().Add(time.Hour)}, {good, info.ModTime()}} {
+			p.must(os.WriteFile(cert, state.text, 0o600))
+			p.must(os.Chtimes(cert, state.when, state.when))
+			if now, _ := shown.get(nil); now == nil {
+				t.Error("nothing is used")
+			}
+		}
+	}
+	if n := strings.Count(log.String(), "cannot be used"); n != 2 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+}
