@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -78,7 +79,7 @@ func (r *request) item(v wire.Value) bool {
 			r.forbid(elsewhere)
 		}
 		r.turn(v)
-	case "image_generation_call", "code_interpreter_call", "shell_call", "program", "program_output":
+	case "web_search_call", "image_generation_call", "code_interpreter_call", "shell_call", "program", "program_output":
 		r.made(kind, v)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output":
 		r.partsOf(v, "output")
@@ -103,9 +104,9 @@ func (r *request) item(v wire.Value) bool {
 // The items of an input that are known: those that nothing is to be judged of but that there is
 // nothing else in them, and those that have rules.
 const (
-	plainItems = "function_call custom_tool_call reasoning computer_call web_search_call file_search_call local_shell_call " +
+	plainItems = "function_call custom_tool_call reasoning computer_call file_search_call local_shell_call " +
 		"local_shell_call_output shell_call_output apply_patch_call apply_patch_call_output tool_search_call compaction compaction_trigger"
-	otherItems = " message image_generation_call code_interpreter_call shell_call program program_output function_call_output " +
+	otherItems = " message web_search_call image_generation_call code_interpreter_call shell_call program program_output function_call_output " +
 		"custom_tool_call_output computer_call_output agent_message mcp_list_tools mcp_approval_request mcp_approval_response mcp_call " +
 		"additional_tools tool_search_output item_reference configuration_update"
 )
@@ -187,6 +188,24 @@ func isMessage(v wire.Value) bool {
 	return !typed && has && textOf(v, "role") != ""
 }
 
+// found judges what a search has found, which is results and no items.
+func (r *request) found(v wire.Value) {
+	const tail = "_result"
+	results, has := v.Get("results")
+	if has && results.Kind() != wire.Array {
+		r.unknown("results")(results)
+	}
+	for result := range results.Elems() {
+		if kind := textOf(result, "type"); result.Kind() != wire.Object || kind != "" && !strings.HasSuffix(kind, tail) {
+			r.unknown(cmp.Or(kind, "results"))(result)
+		}
+		for key := range result.Members() {
+			name, _ := key.Str()
+			r.notATool(name)
+		}
+	}
+}
+
 // made judges what a tool of the provider has made: code and commands that stand in
 // a container there, and a picture that only its id is there of.
 func (r *request) made(kind string, v wire.Value) {
@@ -195,6 +214,8 @@ func (r *request) made(kind string, v wire.Value) {
 	picture, _ := v.Get("result")
 	outputs, _ := v.Get("outputs")
 	switch {
+	case kind == "web_search_call":
+		r.found(v)
 	case kind == "code_interpreter_call":
 		for output := range outputs.Elems() {
 			r.opaqueIn(output, "logs")
