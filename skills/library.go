@@ -137,12 +137,9 @@ func (l *Library) Digest() string {
 func (l *Library) sum() string {
 	h := sha256.New()
 	for _, s := range l.skills {
-		fmt.Fprintf(h, "%q %q %q\n", s.Path, s.Frontmatter, s.Broken)
+		fmt.Fprintf(h, "%q %q %q %s\n", s.Path, s.Frontmatter, s.Broken, s.Digest)
 		for _, n := range s.Needs {
 			fmt.Fprintf(h, " %q %q %q\n", n.Token, n.Spec.String(), n.Unknown)
-		}
-		for _, f := range s.Files {
-			fmt.Fprintf(h, " %q %s %d %t\n", f.Path, f.Digest, f.Size, f.Exec)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
