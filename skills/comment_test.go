@@ -117,6 +117,7 @@ func TestModeCounts(t *testing.T) {
 func TestTextsOfOthers(t *testing.T) {
 	for _, head := range []string{
 		"description: >\n\n  what it is for\nlicense: |\n\nversion: 1", "description: d\nmetadata:\n  - {a: [b,\n    c]}\n  - ? x\nlicense: \"a\n  b\"", "description: 'a --- b'",
+		"arguments: [x.y]\ndescription: a --- b",
 		"description: >-\n  a: b # c\n  | d\nallowed-tools: Read\nmetadata: {a: \"\\x41\"}",
 	} {
 		if s := skills.Parse("one", []byte("---\nname: one\n"+head+"\n---\nGo.\n"), skills.Options{}); s.Broken != "" {

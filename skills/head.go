@@ -60,14 +60,14 @@ func readHead(text []byte) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.misses(raw) {
+		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses: write them in one line, or each behind a dash")
+	}
 	for _, read := range []func(string) (string, bool){firstMarks, trimmedLines, lineStarts} {
 		other, ok := read(string(text))
 		if same := ok && strings.TrimSpace(other) == strings.TrimSpace(raw); !same && !h.agrees(other, ok) {
 			return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
 		}
-	}
-	if h.misses(raw) {
-		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses: write them in one line, or each behind a dash")
 	}
 	return h, nil
 }
