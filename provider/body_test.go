@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -344,6 +345,35 @@ func TestConnectors(t *testing.T) {
 		},
 	} {
 		t.Run(name, test.run)
+	}
+}
+
+// TestTranslateConnectors: what a connector offers an agent, where a vendor connects to any.
+func TestTranslateConnectors(t *testing.T) {
+	p := holding(t, "tool.invoke{tools=[hub.read]}")
+	p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}, {Name: "other", URL: "https://mcp.other.example/", Tools: []string{"read"}}}
+	for name, want := range map[string]string{
+		"anthropic": `{"type":"mcp_toolset","mcp_server_name":"hub","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}`,
+		"openai":    `{"type":"mcp","server_label":"hub","server_url":"https://mcp.hub.example/","allowed_tools":["read"],"require_approval":"always"}`,
+		"xai":       `{"type":"mcp","server_label":"hub","server_url":"https://mcp.hub.example/","allowed_tools":["read"]}`,
+		"gemini":    "",
+	} {
+		vendor, _ := provider.Lookup(name)
+		tools := vendor.Translate(p)
+		at := slices.IndexFunc(tools, func(t provider.Tool) bool { return t.Name == "mcp hub" })
+		if want == "" {
+			if at >= 0 {
+				t.Errorf("%s connects to %s", name, tools[at].Entry)
+			}
+			continue
+		}
+		if at < 0 || string(tools[at].Entry) != want || len(tools[at].Changes) == 0 || !slices.Contains(tools[at].Changes[0].Tools, "hub.read") {
+			t.Errorf("%s: %+v", name, tools)
+			continue
+		}
+		if other := tools[at+1]; other.Name != "mcp other" || other.Entry != nil || len(other.Changes) == 0 || other.Changes[0].Code != "scope_violation" {
+			t.Errorf("%s: %+v", name, other)
+		}
 	}
 }
 

@@ -198,7 +198,10 @@ func (r *request) server(v wire.Value) bool {
 // toolset decides which tools of one of mcp_servers are offered.
 func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	i := slices.IndexFunc(r.connected, func(c Connector) bool { return c.Name == textOf(v, "mcp_server_name") })
-	if i < 0 || only(v, "type mcp_server_name cache_control configs default_config") != "" {
+	switch {
+	case i < 0:
+		return capability.ScopeViolation, "no server of its name is left in mcp_servers"
+	case only(v, "type mcp_server_name cache_control configs default_config") != "":
 		return capability.ScopeViolation, foreign
 	}
 	configs, _ := v.Get("configs")

@@ -20,7 +20,7 @@ type Tool struct {
 // It is what [Vendor.Rewrite] makes of a request that asks for everything.
 func (v Vendor) Translate(p Policy) []Tool {
 	var tools []Tool
-	for _, s := range samples(v.kit) {
+	for _, s := range append(samples(v.kit), connections(v.kit, p.Connectors)...) {
 		tools = append(tools, v.sample(s, p))
 	}
 	return tools
@@ -87,6 +87,21 @@ func samples(k kit) []sample {
 			sample{"plugin web", "plugins", `{"model":"any","plugins":[{"id":"web"}]}`},
 			sample{"plugin web-fetch", "plugins", `{"model":"any","plugins":[{"id":"web-fetch"}]}`},
 		)
+	}
+	return all
+}
+
+// connections asks for every tool of each connector, of a vendor that connects to some.
+func connections(k kit, connectors []Connector) []sample {
+	var all []sample
+	for _, c := range connectors {
+		name, url := string(wire.AppendString(nil, c.Name)), string(wire.AppendString(nil, c.URL))
+		switch k {
+		case anthropicKit:
+			all = append(all, sample{"mcp " + c.Name, "tools", `{"mcp_servers":[{"type":"url","name":` + name + `,"url":` + url + `}],"tools":[{"type":"mcp_toolset","mcp_server_name":` + name + `}]}`})
+		case openKit, xaiKit:
+			all = append(all, sample{"mcp " + c.Name, "tools", `{"model":"any","tools":[{"type":"mcp","server_label":` + name + `,"server_url":` + url + `}]}`})
+		}
 	}
 	return all
 }
