@@ -91,7 +91,7 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 	const members = "type server_label server_url server_description allowed_tools authorization headers require_approval defer_loading allowed_callers"
 	c, ok := r.connectorAt(textOf(v, "server_url"))
 	label := textOf(v, "server_label")
-	if !ok || !r.unconnected(label) || only(v, members) != "" {
+	if !ok || !r.unconnected(label) || stranger(v, members) != "" {
 		return capability.ScopeViolation, foreign
 	}
 	allowed, _ := v.Get("allowed_tools")
@@ -172,7 +172,7 @@ func (r *request) server(v wire.Value) bool {
 	allowed, _ := configuration.Get("allowed_tools")
 	wanted, readable := listed(allowed)
 	tools, code := r.granted(c, wanted)
-	if !ok || !readable || !r.unconnected(name) || len(tools) == 0 || only(v, "type name url authorization_token tool_configuration") != "" || only(configuration, "enabled allowed_tools") != "" {
+	if !ok || !readable || !r.unconnected(name) || len(tools) == 0 || stranger(v, "type name url authorization_token tool_configuration") != "" || stranger(configuration, "enabled allowed_tools") != "" {
 		why := foreign
 		if len(tools) == 0 && code != "" {
 			why = c.withheld(code)
@@ -201,7 +201,7 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	switch {
 	case i < 0:
 		return capability.ScopeViolation, "no server of its name is left in mcp_servers"
-	case only(v, "type mcp_server_name cache_control configs default_config") != "":
+	case stranger(v, "type mcp_server_name cache_control configs default_config") != "":
 		return capability.ScopeViolation, foreign
 	}
 	configs, _ := v.Get("configs")

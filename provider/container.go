@@ -18,12 +18,12 @@ const (
 // here, or at the agent. A container that is there already has a network that
 // somebody else wrote.
 func (r *request) runs(v wire.Value) (capability.Code, string) {
-	where, stranger := r.whereabouts(v)
-	if stranger != "" {
-		return capability.NotAvailable, `"` + clip(stranger) + `" is not known in a tool of this type`
+	where, odd := r.whereabouts(v)
+	if odd != "" {
+		return capability.NotAvailable, odd + " is not known in a tool of this type"
 	}
 	kind, _ := typeOf(where)
-	if kind == "local" && textOf(v, "type") == "shell" && only(where, "type skills") == "" {
+	if kind == "local" && textOf(v, "type") == "shell" && stranger(where, "type skills") == "" {
 		return "", ""
 	}
 	if code, why := r.needs(codeExecution); why != "" {
@@ -32,8 +32,8 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 	if code, why := r.anew(where, kind); why != "" {
 		return code, why
 	}
-	if name := only(where, "type file_ids memory_limit network_policy skills"); name != "" {
-		return capability.NotAvailable, `"` + clip(name) + `" is not known in a container`
+	if name := stranger(where, "type file_ids memory_limit network_policy skills"); name != "" {
+		return capability.NotAvailable, name + " is not known in a container"
 	}
 	for _, need := range []struct{ member, verb string }{{"file_ids", files}, {"skills", "skills"}} {
 		if member, _ := where.Get(need.member); !isEmpty(member) {
@@ -47,18 +47,18 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 
 // whereabouts returns where a tool says that its code runs, and the first member beside
 // that which is not known, "" for none.
-func (r *request) whereabouts(v wire.Value) (where wire.Value, stranger string) {
+func (r *request) whereabouts(v wire.Value) (where wire.Value, odd string) {
 	member := "container"
 	switch {
 	case r.kit == routerKit:
 		in, _ := v.Get("parameters")
 		where, _ = in.Get("environment")
-		return where, cmp.Or(only(v, "type parameters"), only(in, "engine environment"))
+		return where, cmp.Or(stranger(v, "type parameters"), stranger(in, "engine environment"))
 	case textOf(v, "type") == "shell":
 		member = "environment"
 	}
 	where, _ = v.Get(member)
-	return where, only(v, "type allowed_callers "+member)
+	return where, stranger(v, "type allowed_callers "+member)
 }
 
 // isEmpty reports whether a list that may be left out names nothing.

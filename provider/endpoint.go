@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"capgate/capability"
@@ -127,7 +128,7 @@ func (v Vendor) Endpoint(method, path, query string) (Endpoint, error) {
 			continue
 		}
 		if name := r.strange(query); name != "" {
-			return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: fmt.Sprintf("%s does not take %q in its query here", path, name)}
+			return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: fmt.Sprintf("%s does not take %s in its query here", path, name)}
 		}
 		return Endpoint{method, path, query, r.form != formNone, r.form}, nil
 	}
@@ -155,8 +156,8 @@ func isModel(name string) bool {
 
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-// strange returns the first name in a query that has no business there: unknown,
-// twice, not written plainly, or with a value that has none.
+// strange returns the first name in a query that has no business there, in quotes:
+// unknown, twice, not written plainly, or with a value that has none. It is "" for none.
 func (r route) strange(query string) string {
 	if query == "" {
 		return ""
@@ -166,7 +167,7 @@ func (r route) strange(query string) string {
 		name, value, _ := strings.Cut(pair, "=")
 		form := name != "alt" || value == "sse" || value == "json" // an answer in another form could not be watched
 		if !form || !slices.Contains(known, name) || slices.Contains(seen, name) || strings.Trim(value, plain+"~%") != "" {
-			return clip(name)
+			return strconv.Quote(clip(name))
 		}
 		seen = append(seen, name)
 	}

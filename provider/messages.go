@@ -107,8 +107,8 @@ func (r *request) container(v wire.Value) bool {
 	if skills, _ := v.Get("skills"); why == "" && !isEmpty(skills) {
 		code, why = r.needs("skills")
 	}
-	if name := only(v, "id skills"); why == "" && name != "" {
-		code, why = capability.NotAvailable, `"`+clip(name)+`" is not known in a container`
+	if name := stranger(v, "id skills"); why == "" && name != "" {
+		code, why = capability.NotAvailable, name+" is not known in a container"
 	}
 	if why != "" {
 		r.note(Change{Tool: "container", Did: Omitted, Code: code, Why: why})

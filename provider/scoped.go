@@ -14,11 +14,9 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	if r.policy.waits(s.verb) {
 		return capability.RequiresApproval, unapproved + s.verb
 	}
-	for key, member := range v.Members() {
-		if name, _ := key.Str(); slices.Contains(r.policy.Pass, name) && !isListed(name, s.members) {
-			r.unknown(name)(member)
-			s.members += " " + name
-		}
+	s.members = r.vouched(v, s.members)
+	if inner, ok := v.Get(s.under); ok && s.under != "" {
+		s.inner = r.vouched(inner, s.inner)
 	}
 	in, lists, code, why := placesOf(v, &s)
 	if code != "" {
@@ -58,6 +56,18 @@ func (r *request) scoped(v wire.Value, s scope, kind string) (capability.Code, s
 	return "", ""
 }
 
+// vouched adds to the names of members that are known those that the operator vouches
+// for, and looks through what stands there.
+func (r *request) vouched(v wire.Value, names string) string {
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); slices.Contains(r.policy.Pass, name) && !isListed(name, names) {
+			r.unknown(name)(member)
+			names += " " + name
+		}
+	}
+	return names
+}
+
 // placesOf finds what the lists of a tool belong in, and what they stand in.
 func placesOf(v wire.Value, s *scope) (in, lists wire.Value, code capability.Code, why string) {
 	in, lists = v, v
@@ -69,15 +79,15 @@ func placesOf(v wire.Value, s *scope) (in, lists wire.Value, code capability.Cod
 		lists = v
 		s.members += " " + s.inner
 	}
-	name := only(v, s.members)
+	name := stranger(v, s.members)
 	if name == "" && s.under != "" {
 		if in.Kind() != wire.Invalid && in.Kind() != wire.Null && in.Kind() != wire.Object {
 			return in, lists, capability.MalformedArguments, s.under + " should be an object"
 		}
-		name = only(in, s.inner)
+		name = stranger(in, s.inner)
 	}
 	if name != "" {
-		return in, lists, capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+		return in, lists, capability.NotAvailable, name + " is not known in a tool of this type"
 	}
 	return in, lists, "", ""
 }

@@ -327,11 +327,12 @@ func textOf(v wire.Value, key string) string {
 	return text
 }
 
-// only returns the first member of an object that is not in a list of names.
-func only(v wire.Value, names string) string {
+// stranger returns the first member of an object that is not in a list of names, in
+// quotes: the name of one may be empty. It is "" for none.
+func stranger(v wire.Value, names string) string {
 	for key := range v.Members() {
 		if name, _ := key.Str(); !isListed(name, names) {
-			return name
+			return `"` + clip(name) + `"`
 		}
 	}
 	return ""

@@ -52,8 +52,14 @@ func TestVouchedMember(t *testing.T) {
 		t.Errorf("%s: %s", out, did(changes))
 	}
 	p.Pass = []string{"mood"}
-	if out, changes, _ := rewrite(t, responses, body, p); !strings.Contains(out, `"mood":"good"`) || !strings.Contains(out, `"allowed_domains":["a.example"]`) {
-		t.Errorf("%s: %s", out, did(changes))
+	for where, body := range map[string]string{
+		responses: body,
+		grok:      `{"tools":[{"type":"web_search","filters":{"mood":"good"}}],"input":"x"}`,
+		router:    `{"model":"x/y","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"mood":"good"}}]}`,
+	} {
+		if out, changes, _ := rewrite(t, where, body, p); !strings.Contains(out, `"mood":"good"`) || !strings.Contains(out, `"allowed_domains":["a.example"]`) {
+			t.Errorf("%s: %s", out, did(changes))
+		}
 	}
 }
 

@@ -3,13 +3,9 @@ package provider
 import (
 	"bytes"
 	"cmp"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-
-	"golang.org/x/net/idna"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -43,8 +39,8 @@ type Watch struct {
 
 	kit    kit
 	policy Policy
-	reads  func() bool // some host is held, or the below; most answers ask for no host
-	freely bool        // the agent holds a search that takes no list, so that any page may be read
+	reads  func() bool // some host is held; most answers ask for none
+	free   []string    // the tools that the agent holds without any list, so that they may read any page
 
 	mode   mode
 	line   []byte // of a stream, as far as it has come
@@ -69,10 +65,17 @@ const (
 
 // Watch returns a watch on one response to an agent.
 func (v Vendor) Watch(p Policy) *Watch {
-	freely := p.holds(webSearch).Allowed()
-	reads := sync.OnceValue(func() bool { return freely || len(p.hosts(get)) > 0 })
-	return &Watch{kit: v.kit, policy: p, freely: freely, reads: reads}
+	w := &Watch{kit: v.kit, policy: p, reads: sync.OnceValue(func() bool { return len(p.hosts(get)) > 0 })}
+	for _, tool := range []string{webSearch, webFetch} {
+		if p.holds(tool).Allowed() {
+			w.free = append(w.free, tool, citation)
+		}
+	}
+	return w
 }
+
+// citation is a page that an answer rests on, whichever tool has read it.
+const citation = "url_citation"
 
 // Write takes the next bytes of the response, all of them and always.
 func (w *Watch) Write(b []byte) (int, error) {
@@ -230,45 +233,6 @@ func (w *Watch) visit(v wire.Value, tool string) {
 	}
 }
 
-// ran returns the type of an object. What shows a tool of the provider in another way
-// has that of a call.
-func (w *Watch) ran(v wire.Value) string {
-	kind, _ := typeOf(v)
-	switch kind {
-	case "server_tool_use":
-		kind = textOf(v, "name")
-	case "reasoning.server_tool_call": // of OpenRouter
-		kind = textOf(v, "tool_name")
-	case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
-		return callOf(textOf(v, "tool"))
-	case "tool.execution", "tool.execution.started", "tool.execution.delta", "tool.execution.done": // the same, by themselves
-		return callOf(textOf(v, "name"))
-	case "custom_tool_call":
-		if part := partOf(textOf(v, "name")); w.kit == xaiKit && part != "" {
-			return part
-		}
-	case "shell_call":
-		if where, _ := v.Get("environment"); strings.HasPrefix(textOf(where, "type"), "container") {
-			return codeExecution
-		}
-	}
-	if own, ok := strings.CutPrefix(kind, "openrouter:"); ok {
-		return callOf(own)
-	}
-	return kind
-}
-
-// partOf knows a part of a tool of xAI, which shows them as tools of an agent, by its name.
-func partOf(name string) string {
-	switch name {
-	case "web_search", "web_search_with_snippets", "browse_page":
-		return "web_search_call"
-	case "x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch":
-		return "x_search_call"
-	}
-	return ""
-}
-
 func (w *Watch) member(name string, v wire.Value, tool string) {
 	switch fold(name) {
 	case "url", "uri", "retrievedurl", "domain":
@@ -279,7 +243,7 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 	case "groundingmetadata":
 		w.grounded(v)
 		return
-	case "functioncall": // the agent's own
+	case "functioncall", "tools": // the agent's own, and what it has asked for
 		return
 	case "searchresults", "citations":
 		tool = w.enter(w.cited(v), tool)
@@ -289,9 +253,9 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		tool = w.enter(webFetch, tool)
 	case "executablecode":
 		tool = w.enter(codeExecution, tool)
-	case "websearchrequests", "webfetchrequests": // all that is shown of a search that nothing is cited from
-		if v.Kind() == wire.Number && string(v.Raw()) != "0" {
-			w.enter(strings.TrimSuffix(name, "_requests"), tool)
+	case "websearchrequests", "webfetchrequests", "websearchcalls", "xsearchcalls", "codeinterpretercalls", "filesearchcalls", "documentsearchcalls":
+		if v.Kind() == wire.Number && string(v.Raw()) != "0" { // all that is shown of a search that nothing is cited from
+			w.enter(counted(fold(name)), tool)
 		}
 	case "text", "content", "delta", "thinking":
 		if v.Kind() == wire.String {
@@ -299,36 +263,6 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		}
 	}
 	w.visit(v, tool)
-}
-
-// cited is a search when a list names pages. Some vendors cite documents as well, and say
-// otherwise that something was read.
-func (w *Watch) cited(v wire.Value) string {
-	if v.Kind() != wire.Array || w.kit == anthropicKit || w.kit == geminiKit {
-		return ""
-	}
-	for element := range v.Elems() {
-		if _, has := element.Get("url"); has || element.Kind() == wire.String {
-			return webSearch
-		}
-	}
-	return ""
-}
-
-// callOf writes the name that a vendor has for one of its tools as the type of a call.
-func callOf(tool string) string {
-	tool = strings.ToLower(tool)
-	switch {
-	case strings.HasPrefix(tool, "google_search"), tool == "fusion": // of models that search
-		return webSearch
-	case tool == "url_context":
-		return webFetch
-	case isListed(tool, "code_interpreter shell bash"):
-		return codeExecution
-	case isListed(tool, "google_maps file_search image_generation document_library browser_use computer_use subagent files mcp"):
-		return tool + "_call"
-	}
-	return tool
 }
 
 // grounded judges what Google says an answer rests on: pages of a search, places, or
@@ -354,7 +288,7 @@ func (w *Watch) grounded(v wire.Value) {
 // is a page.
 func (w *Watch) chunk(v wire.Value) {
 	for key, member := range v.Members() {
-		kind := webSearch
+		kind := citation
 		switch name, _ := key.Str(); fold(name) {
 		case "maps":
 			kind = "google_maps_call"
@@ -372,11 +306,12 @@ func (w *Watch) enter(kind, tool string) string {
 	switch {
 	case kind == "":
 		return tool
-	case strings.HasPrefix(kind, webSearch), strings.HasPrefix(kind, webFetch), kind == "url_citation":
-		if !w.reads() {
-			w.see(Observation{Tool: kind, Code: capability.CapabilityAbsent, Why: "the provider read the web, and no host is held"})
-		}
-		return kind
+	case strings.HasPrefix(kind, webSearch):
+		return w.reader(webSearch)
+	case strings.HasPrefix(kind, webFetch):
+		return w.reader(webFetch)
+	case kind == citation:
+		return w.reader(citation)
 	case strings.Contains(kind, codeExecution), kind == "code_interpreter_call", kind == "program":
 		verb = codeExecution
 	case kind == "view_x_video_call":
@@ -395,6 +330,14 @@ func (w *Watch) enter(kind, tool string) string {
 	return ""
 }
 
+// reader judges that a tool read the web.
+func (w *Watch) reader(tool string) string {
+	if !slices.Contains(w.free, tool) && !w.reads() {
+		w.see(Observation{Tool: tool, Code: capability.CapabilityAbsent, Why: "the provider read the web, and no host is held"})
+	}
+	return tool
+}
+
 // foreign judges what the provider had an MCP server do. The names of servers are
 // the agent's, so that a tool counts as offered when any connector has it.
 func (w *Watch) foreign(kind string, v wire.Value) {
@@ -407,54 +350,6 @@ func (w *Watch) foreign(kind string, v wire.Value) {
 	case !slices.ContainsFunc(w.policy.Connectors, offered):
 		w.see(Observation{Tool: kind + " " + clip(name), Code: capability.ScopeViolation, Why: "the provider used a tool of an MCP server that tool.invoke does not cover"})
 	}
-}
-
-// address judges a page that a tool has read. Whoever reads it leaves out what does not show.
-func (w *Watch) address(tool string, v wire.Value) {
-	text, _ := v.Str()
-	text = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, text))
-	read := capability.ParseTarget
-	if isWeb(text) {
-		read = pageOf
-	}
-	target, err := read(text)
-	const redirects = "vertexaisearch.cloud.google.com:443" // in place of the page, whose domain stands beside it
-	switch {
-	case w.freely || err == nil && (target.Opaque() != "" && !isWeb(text) || target.String() == redirects):
-	case err != nil && isWeb(text):
-		w.see(Observation{Tool: tool, Code: capability.ScopeViolation, Why: "the provider read a page whose address cannot be read"})
-	case err == nil:
-		if d := w.policy.require(capability.Net(get, target)); !d.Allowed() {
-			w.see(Observation{Tool: tool, Host: target.String(), Code: d.Code, Why: "the provider read a page outside of net.get"})
-		}
-	}
-}
-
-// pageOf reads the address of a page, which may be written in any script and at any length.
-func pageOf(text string) (capability.Target, error) {
-	target, err := capability.ParseURL(text)
-	if err == nil && target.Opaque() == "" {
-		return target, nil
-	}
-	scheme, rest, _ := strings.Cut(text, "://")
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		rest = rest[:end]
-	}
-	u, unread := url.Parse(scheme + "://" + rest)
-	if unread != nil {
-		return target, err
-	}
-	name, unread := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), "."))
-	plain, unplain := capability.ParseURL((&url.URL{Scheme: u.Scheme, Host: strings.TrimSuffix(name+":"+u.Port(), ":"), Path: "/"}).String())
-	if unread != nil || unplain != nil {
-		return target, err
-	}
-	return plain, nil
 }
 
 func (w *Watch) see(o Observation) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,13 +25,13 @@ func TestWatch(t *testing.T) {
 		seen   []string
 	}{
 		"within what is held":               {"anthropic", []string{hosts("*.github.com")}, found("https://docs.github.com/a"), nil},
-		"a page outside":                    {"anthropic", []string{hosts("github.com")}, found("https://gist.github.com/a"), []string{"web_search_result gist.github.com:443 scope_violation"}},
+		"a page outside":                    {"anthropic", []string{hosts("github.com")}, found("https://gist.github.com/a"), []string{"web_search gist.github.com:443 scope_violation"}},
 		"a page in another script":          {"openai", []string{hosts("xn--e1afmkfd.xn--p1ai", "b.example")}, `{"output":[{"type":"web_search_call","action":{"type":"open_page","url":"https://пример.рф./ a"}}]}`, nil},
-		"a page behind a blank":             {"anthropic", []string{hosts("b.example")}, found(`\nhttps://evil.exa\nmple/\u0085`), []string{"web_search_result evil.example:443 scope_violation"}},
-		"a page and all that is said to it": {"anthropic", []string{hosts("b.example")}, found("https://evil.example/%zz?d=" + strings.Repeat("a", 9000)), []string{"web_search_result evil.example:443 scope_violation"}},
-		"a page that nobody can read":       {"anthropic", []string{hosts("b.example")}, found("https://" + strings.Repeat("a", 9000) + "/"), []string{"web_search_result  scope_violation"}},
+		"a page behind a blank":             {"anthropic", []string{hosts("b.example")}, found(`\nhttps://evil.exa\nmple/\u0085`), []string{"web_search evil.example:443 scope_violation"}},
+		"a page and all that is said to it": {"anthropic", []string{hosts("b.example")}, found("https://evil.example/%zz?d=" + strings.Repeat("a", 9000)), []string{"web_search evil.example:443 scope_violation"}},
+		"a page that nobody can read":       {"anthropic", []string{hosts("b.example")}, found("https://" + strings.Repeat("a", 9000) + "/"), []string{"web_search  scope_violation"}},
 		"a function of the agent's":         {"gemini", nil, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"executableCode":"x","type":"code_execution"}}}]}}]}`, nil},
-		"another in that script":            {"openai", []string{hosts("b.example")}, `{"output":[{"type":"web_search_call","action":{"type":"open_page","url":"https://пример.рф/"}}]}`, []string{"web_search_call xn--e1afmkfd.xn--p1ai:443 scope_violation"}},
+		"another in that script":            {"openai", []string{hosts("b.example")}, `{"output":[{"type":"web_search_call","action":{"type":"open_page","url":"https://пример.рф/"}}]}`, []string{"web_search xn--e1afmkfd.xn--p1ai:443 scope_violation"}},
 		"citations of nothing":              {"anthropic", nil, `{"data":[{"id":"m","capabilities":{"citations":{"supported":true}}}],"content":[{"type":"text","text":"t","citations":null}]}`, nil},
 		"citations of a document":           {"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"text","text":"","citations":[{"type":"page_location","cited_text":"t"}]}}`), nil},
 		"no citations":                      {"xai", nil, `{"choices":[],"citations":[]}`, nil},
@@ -51,13 +52,13 @@ func TestWatch(t *testing.T) {
 			"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"tool_use","name":"web_search","input":{"url":"https://evil.example"}}}`), nil,
 		},
 		"text is no tool": {
-			"anthropic", nil, event(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"web_search_call https://evil.example tool"}}`), nil,
+			"anthropic", nil, event(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"web_search https://evil.example tool"}}`), nil,
 		},
 		"a page that OpenAI opened": {
 			"openai",
 			[]string{hosts("*.github.com")},
 			event(`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page","url":"https://evil.example/x"}}}`),
-			[]string{"web_search_call evil.example:443 scope_violation"},
+			[]string{"web_search evil.example:443 scope_violation"},
 		},
 		"a query is no page": {
 			"openai",
@@ -80,7 +81,7 @@ func TestWatch(t *testing.T) {
 			"gemini",
 			[]string{hosts("*.github.com")},
 			`[{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/x","domain":"evil.example"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://github.com/"}]}}]}]`,
-			[]string{"code_execution  capability_absent", "web_search evil.example scope_violation"},
+			[]string{"code_execution  capability_absent", "url_citation evil.example scope_violation"},
 		},
 		"Perplexity": {
 			"perplexity",
@@ -89,16 +90,23 @@ func TestWatch(t *testing.T) {
 			[]string{"web_search evil.example:443 scope_violation"},
 		},
 		"who may search at all may read anything": {"openai", []string{"provider.web_search"}, event(`{"type":"url_citation","url":"https://evil.example"}`), nil},
-		"every host, and not this machine":        {"anthropic", []string{hosts("*")}, found("http://169.254.169.254/"), []string{"web_search_result 169.254.169.254:80 scope_violation"}},
-		"seen once":                               {"anthropic", []string{hosts("*.a.example")}, found("https://b.example/1") + found("https://b.example/2"), []string{"web_search_result b.example:443 scope_violation"}},
-		"other ends of lines":                     {"anthropic", []string{hosts("*.a.example")}, strings.ReplaceAll(found("https://b.example"), "\n", "\r\n"), []string{"web_search_result b.example:443 scope_violation"}},
+		"who may fetch at all may read anything":  {"gemini", []string{"provider.web_fetch"}, `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://evil.example/"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://evil.example/"}]}}]}`, nil},
+		"who may search may not fetch":            {"anthropic", []string{"provider.web_search", hosts("a.example")}, event(`{"type":"content_block_start","content_block":{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://evil.example/"}}}`), []string{"web_fetch evil.example:443 scope_violation"}},
+		"who may fetch may not search":            {"gemini", []string{"provider.web_fetch"}, `{"candidates":[{"groundingMetadata":{"webSearchQueries":["q"]}}]}`, []string{"web_search  capability_absent"}},
+		"a search is one":                         {"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`) + found("https://b.example/1"), []string{"web_search  capability_absent", "web_search b.example:443 capability_absent"}},
+		"steps of Perplexity":                     {"perplexity", nil, `{"choices":[{"message":{"reasoning_steps":[{"type":"fetch_url_content","fetch_url_content":{"contents":[{"url":"https://b.example/"}]}},{"type":"execute_python","execute_python":{"code":"1"}}]}}]}`, []string{"web_fetch  capability_absent", "web_fetch b.example:443 capability_absent", "code_execution  capability_absent"}},
+		"what xAI counts":                         {"xai", nil, `{"output":[{"type":"collections_search_call"}],"usage":{"server_side_tool_usage_details":{"web_search_calls":1,"x_search_calls":2,"code_interpreter_calls":0,"document_search_calls":1}}}`, []string{"file_search_call  capability_absent", "web_search  capability_absent", "x_search_call  capability_absent"}},
+		"a tool that is echoed":                   {"openai", nil, `{"tools":[{"type":"function","name":"f","parameters":{"properties":{"a":{"default":{"type":"web_search","url":"https://evil.example"}}}}}],"output":[]}`, nil},
+		"every host, and not this machine":        {"anthropic", []string{hosts("*")}, found("http://169.254.169.254/"), []string{"web_search 169.254.169.254:80 scope_violation"}},
+		"seen once":                               {"anthropic", []string{hosts("*.a.example")}, found("https://b.example/1") + found("https://b.example/2"), []string{"web_search b.example:443 scope_violation"}},
+		"other ends of lines":                     {"anthropic", []string{hosts("*.a.example")}, strings.ReplaceAll(found("https://b.example"), "\n", "\r\n"), []string{"web_search b.example:443 scope_violation"}},
 		"an event in several lines": {
 			"anthropic",
 			[]string{hosts("*.a.example")},
 			"data: {\"type\":\"web_search_result\",\r\ndata: \"url\":\"https://b.example\"}\r\n\r\n",
-			[]string{"web_search_result b.example:443 scope_violation"},
+			[]string{"web_search b.example:443 scope_violation"},
 		},
-		"an end without a line": {"anthropic", []string{hosts("*.a.example")}, strings.TrimSpace(found("https://b.example")), []string{"web_search_result b.example:443 scope_violation"}},
+		"an end without a line": {"anthropic", []string{hosts("*.a.example")}, strings.TrimSpace(found("https://b.example")), []string{"web_search b.example:443 scope_violation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			vendor, _ := provider.Lookup(test.vendor)
@@ -123,6 +131,21 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLongHost: the name of a host that no host has is not worked on.
+func TestLongHost(t *testing.T) {
+	var name strings.Builder
+	for r := rune(0x4e00); r < 0x9e00; r++ {
+		name.WriteRune(r)
+	}
+	vendor, _ := provider.Lookup("gemini")
+	w := vendor.Watch(holding(t, hosts("*")))
+	begun := time.Now()
+	_, _ = w.Write([]byte(`{"candidates":[{"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://` + name.String() + `/"}]}}]}`))
+	if seen := w.Close(); len(seen) != 1 || seen[0].Code != "scope_violation" || time.Since(begun) > time.Second {
+		t.Errorf("%v after %v", seen, time.Since(begun))
 	}
 }
 
@@ -180,7 +203,7 @@ func TestWatchSees(t *testing.T) {
 		{"openrouter", `{"output":[{"type":"openrouter:datetime"},{"type":"openrouter:apply_patch"}]}`, ""},
 		{"anthropic", `{"content":[{"type":"server_tool_use","name":"openrouter:shell","input":{}}]}`, "code_execution"},
 		{"xai", `{"output":[{"type":"view_image_call"},{"type":"view_x_video_call"}]}`, "view_image_callview_x_video_call"},
-		{"xai", `{"output":[{"type":"custom_tool_call","name":"x_keyword_search"},{"type":"custom_tool_call","name":"browse_page"}]}`, "x_search_callweb_search_call"},
+		{"xai", `{"output":[{"type":"custom_tool_call","name":"x_keyword_search"},{"type":"custom_tool_call","name":"browse_page"}]}`, "x_search_callweb_search"},
 		{"xai", `{"output":[{"type":"custom_tool_call","name":"mine"}]}`, ""},
 		{"openai", `{"output":[{"type":"custom_tool_call","name":"browse_page"}]}`, ""},
 		{"openrouter", `{"choices":[],"usage":{"server_tool_use":{"web_search_requests":2}}}`, "web_search"},
@@ -189,7 +212,7 @@ func TestWatchSees(t *testing.T) {
 		{"mistral", "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"tool_reference\",\"tool\":\"web_search\",\"url\":\"https://a.example\"}]}}]}\n\n", "web_searchweb_search"},
 		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_file","tool":"code_interpreter","file_id":"f"}]}}]}`, "code_execution"},
 		{"mistral", `{"choices":[{"message":{"content":[{"type":"tool_reference","tool":"document_library"}]}}]}`, "document_library_call"},
-		{"mistral", "data: {\"type\":\"tool.execution.started\",\"name\":\"web_search_premium\",\"arguments\":\"\"}\n\n", "web_search_premium"},
+		{"mistral", "data: {\"type\":\"tool.execution.started\",\"name\":\"web_search_premium\",\"arguments\":\"\"}\n\n", "web_search"},
 		{"mistral", `{"outputs":[{"type":"tool.execution","name":"code_interpreter"},{"type":"tool.execution","name":"image_generation"},{"type":"tool.execution","name":"mine"}]}`, "code_executionimage_generation_call"},
 		{"gemini", `{"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB","id":"1"}}]}}]}`, "web_search"},
 		{"gemini", `{"candidates":[{"content":{"parts":[{"toolResponse":{"toolType":"URL_CONTEXT","response":{"url":"https://a.example"}}}]}}]}`, "web_fetchweb_fetch"},
