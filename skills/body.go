@@ -3,6 +3,7 @@ package skills
 import (
 	"cmp"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,7 +29,7 @@ func injected(h *head, text string) []Need {
 	if h.hooks {
 		needs = evaluated("hooks")
 	}
-	if strings.Count(text, "$")*(1+len(h.names)) > maxFilled {
+	if strings.Count(text, "$")*(1+len(h.names)) > maxFilled || isSplit(text, h.names) {
 		for _, verb := range []string{"proc.eval", "fs.read", "agent.create"} {
 			need("$", verb)
 		}
@@ -46,6 +47,24 @@ func injected(h *head, text string) []Need {
 	need(cmp.Or(agentIn(text), veiled("@")), "agent.create")
 	return needs
 }
+
+// isSplit reports whether there is more of what is filled in once numbers or names are, which
+// clients do first: nothing is typed for $9, so that $ARG$9UMENTS is all that is typed.
+func isSplit(text string, names []string) bool {
+	const all = "$ARGUMENTS"
+	if !strings.Contains(text, "$") {
+		return false
+	}
+	whole, unnamed := strings.Count(text, all), text
+	for _, name := range names {
+		unnamed = strings.ReplaceAll(unnamed, "$"+name, "")
+	}
+	return slices.ContainsFunc([]string{text, unnamed}, func(s string) bool {
+		return strings.Count(numbered.ReplaceAllLiteralString(s, ""), all) > whole
+	})
+}
+
+var numbered = regexp.MustCompile(`\$[0-9]+`)
 
 // Prompt is what clients do by themselves with the text of a prompt, which they run like
 // that of a skill.
@@ -149,7 +168,7 @@ func ledOut(text string, names []string) string {
 				word := text[end:blank]
 				hidden = strings.Contains(word, "$") && strings.Count(word, ".") > 1 && strings.ContainsAny(word, `/\`)
 			}
-			if up < blank || hidden || isUp(text[end:]) {
+			if up < blank || hidden || isUp(text[end:], names) {
 				return clip(text[at:blank])
 			}
 		}
@@ -171,11 +190,27 @@ func untilUp(text string) int {
 }
 
 // isUp reports whether a path leads up behind what a user may have typed, which may end in a
-// dot, as @. does.
-func isUp(path string) bool {
-	rest := strings.TrimLeft(path, ".")
-	dots := len(path) - len(rest)
-	return dots > 0 && dots < 3 && rest != "" && strings.IndexByte(`/\#`, rest[0]) >= 0
+// dot, as @. does. What else is filled in may be nothing, so that it counts for none.
+func isUp(path string, names []string) bool {
+	const most = 64 // bytes that are looked at
+	var dots [most + 1][3]bool
+	dots[0][0] = true
+	for at := range min(len(path), most) {
+		for n, ok := range dots[at] {
+			switch c := path[at]; {
+			case !ok:
+			case c == '.' && n < 2:
+				dots[at+1][n+1] = true
+			case c == '$':
+				for size := range places(path[at:], names) {
+					dots[min(at+size, most)][n] = true
+				}
+			case n > 0 && strings.IndexByte(`/\#`, c) >= 0:
+				return true
+			}
+		}
+	}
+	return dots[most] != [3]bool{} // what is filled in that far may be anything
 }
 
 // isPlace reports whether a text begins with what is filled in.

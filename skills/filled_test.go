@@ -83,3 +83,31 @@ func TestTypedIn(t *testing.T) {
 		}
 	}
 }
+
+// TestSplit: what is filled in may be put together first, as clients fill in numbers before
+// the rest, and a number that nothing was typed for is nothing.
+func TestSplit(t *testing.T) {
+	number, command := regexp.MustCompile(`\$\d+`), regexp.MustCompile("!`[^`]+`")
+	pieces := append(strings.Fields("! ` $9 $12 $ $ARG UMENTS $ARGUMENTS ARGUMENTS ARG date"), " ")
+	r := rand.New(rand.NewPCG(5, 6))
+	found := 0
+	for range 400_000 {
+		var b strings.Builder
+		for range 3 + r.IntN(8) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		text := b.String()
+		for _, arg := range []string{"why it fails!", "`go test` x", "!"} {
+			filled := strings.ReplaceAll(number.ReplaceAllLiteralString(text, ""), "$ARGUMENTS", arg)
+			if !command.MatchString(filled) {
+				continue
+			}
+			if found++; skills.Parse("one", []byte(top+"---\n"+text), skills.Options{}).Needs == nil {
+				t.Fatalf("%q needs nothing, and is %q once %q is filled in", text, filled, arg)
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("%d commands", found)
+	}
+}

@@ -258,6 +258,8 @@ func TestMention(t *testing.T) {
 		"Fix $1... or $2/... at /../x":    "",
 		"$HOME/../x":                      "",
 		"Look at $ARGUMENTS./x and $1.":   "$ARGUMENTS./x",
+		"Look at $ARGUMENTS.$9/x":         "$ARGUMENTS.$9/x",
+		"Look at $ARGUMENTS[3].$9#L1 x":   "$ARGUMENTS[3].$9#L1",
 		"$1.\\x":                          "$1.\\x",
 		"Look at $0.#L1 and at $0.":       "$0.#L1",
 		"@\"/a b\"\n":                     "@\"/a",
