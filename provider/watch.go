@@ -48,6 +48,7 @@ type Watch struct {
 	afterR bool   // the last byte ended a line, and a line feed belongs to it
 	full   bool   // the event or document is past its limit
 	doc    wire.Doc
+	piece  piece
 
 	seen   []Observation
 	unread int
@@ -166,7 +167,7 @@ func (w *Watch) endEvent() {
 	switch {
 	case w.full:
 		w.unread++
-	case len(w.data) > 0 && telling(w.data):
+	case len(w.data) > 0 && (w.piece.tool != "" || telling(w.data)):
 		w.read()
 	}
 	w.data, w.full = w.data[:0], false
@@ -192,6 +193,9 @@ func (w *Watch) read() {
 		return
 	}
 	w.visit(w.doc.Root(), "")
+	if w.kit == anthropicKit && w.mode == stream {
+		w.gather(w.doc.Root())
+	}
 	w.doc.Reset()
 }
 
@@ -201,6 +205,7 @@ func (w *Watch) Close() []Observation {
 		w.endLine()
 	}
 	w.endEvent()
+	w.gathered()
 	return w.seen
 }
 

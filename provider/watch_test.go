@@ -93,13 +93,26 @@ func TestWatch(t *testing.T) {
 		"who may fetch at all may read anything":  {"gemini", []string{"provider.web_fetch"}, `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://evil.example/"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://evil.example/"}]}}]}`, nil},
 		"who may search may not fetch":            {"anthropic", []string{"provider.web_search", hosts("a.example")}, event(`{"type":"content_block_start","content_block":{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://evil.example/"}}}`), []string{"web_fetch evil.example:443 scope_violation"}},
 		"who may fetch may not search":            {"gemini", []string{"provider.web_fetch"}, `{"candidates":[{"groundingMetadata":{"webSearchQueries":["q"]}}]}`, []string{"web_search  capability_absent"}},
-		"a search is one":                         {"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`) + found("https://b.example/1"), []string{"web_search  capability_absent", "web_search b.example:443 capability_absent"}},
-		"steps of Perplexity":                     {"perplexity", nil, `{"choices":[{"message":{"reasoning_steps":[{"type":"fetch_url_content","fetch_url_content":{"contents":[{"url":"https://b.example/"}]}},{"type":"execute_python","execute_python":{"code":"1"}}]}}]}`, []string{"web_fetch  capability_absent", "web_fetch b.example:443 capability_absent", "code_execution  capability_absent"}},
-		"what xAI counts":                         {"xai", nil, `{"output":[{"type":"collections_search_call"}],"usage":{"server_side_tool_usage_details":{"web_search_calls":1,"x_search_calls":2,"code_interpreter_calls":0,"document_search_calls":1}}}`, []string{"file_search_call  capability_absent", "web_search  capability_absent", "x_search_call  capability_absent"}},
-		"a tool that is echoed":                   {"openai", nil, `{"tools":[{"type":"function","name":"f","parameters":{"properties":{"a":{"default":{"type":"web_search","url":"https://evil.example"}}}}}],"output":[]}`, nil},
-		"every host, and not this machine":        {"anthropic", []string{hosts("*")}, found("http://169.254.169.254/"), []string{"web_search 169.254.169.254:80 scope_violation"}},
-		"seen once":                               {"anthropic", []string{hosts("*.a.example")}, found("https://b.example/1") + found("https://b.example/2"), []string{"web_search b.example:443 scope_violation"}},
-		"other ends of lines":                     {"anthropic", []string{hosts("*.a.example")}, strings.ReplaceAll(found("https://b.example"), "\n", "\r\n"), []string{"web_search b.example:443 scope_violation"}},
+		"an address in pieces": {
+			"anthropic",
+			[]string{hosts("a.example")},
+			event(`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_fetch","input":{}}}`) +
+				event(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"u"}}`) +
+				event(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`) +
+				event(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"rl\": \"https://evil.ex"}}`) +
+				event(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"ample/\"}"}}`) +
+				event(`{"type":"content_block_stop","index":1}`) + event(`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"https://other.example/\""}}`),
+			[]string{"web_fetch evil.example:443 scope_violation"},
+		},
+		"one that breaks off":              {"anthropic", []string{hosts("a.example")}, event(`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_fetch"}}`) + event(`{"type":"content_block_delta","index":1,"delta":{"partial_json":"{\"url\":\"https://evil.example/\"}"}}`), []string{"web_fetch evil.example:443 scope_violation"}},
+		"a call of the agent's in pieces":  {"anthropic", []string{hosts("a.example")}, event(`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"s","name":"web_fetch","input":{}}}`) + event(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"url\":\"https://evil.example/\"}"}}`) + event(`{"type":"content_block_stop","index":1}`), nil},
+		"a search is one":                  {"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`) + found("https://b.example/1"), []string{"web_search  capability_absent", "web_search b.example:443 capability_absent"}},
+		"steps of Perplexity":              {"perplexity", nil, `{"choices":[{"message":{"reasoning_steps":[{"type":"fetch_url_content","fetch_url_content":{"contents":[{"url":"https://b.example/"}]}},{"type":"execute_python","execute_python":{"code":"1"}}]}}]}`, []string{"web_fetch  capability_absent", "web_fetch b.example:443 capability_absent", "code_execution  capability_absent"}},
+		"what xAI counts":                  {"xai", nil, `{"output":[{"type":"collections_search_call"}],"usage":{"server_side_tool_usage_details":{"web_search_calls":1,"x_search_calls":2,"code_interpreter_calls":0,"document_search_calls":1}}}`, []string{"file_search_call  capability_absent", "web_search  capability_absent", "x_search_call  capability_absent"}},
+		"a tool that is echoed":            {"openai", nil, `{"tools":[{"type":"function","name":"f","parameters":{"properties":{"a":{"default":{"type":"web_search","url":"https://evil.example"}}}}}],"output":[]}`, nil},
+		"every host, and not this machine": {"anthropic", []string{hosts("*")}, found("http://169.254.169.254/"), []string{"web_search 169.254.169.254:80 scope_violation"}},
+		"seen once":                        {"anthropic", []string{hosts("*.a.example")}, found("https://b.example/1") + found("https://b.example/2"), []string{"web_search b.example:443 scope_violation"}},
+		"other ends of lines":              {"anthropic", []string{hosts("*.a.example")}, strings.ReplaceAll(found("https://b.example"), "\n", "\r\n"), []string{"web_search b.example:443 scope_violation"}},
 		"an event in several lines": {
 			"anthropic",
 			[]string{hosts("*.a.example")},
@@ -131,6 +144,22 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLongCall: what a tool is told in more pieces than are kept is counted, and so is what
+// cannot be read.
+func TestLongCall(t *testing.T) {
+	for piece, times := range map[string]int{strings.Repeat("x", 60<<10): 2, "{": 1} {
+		vendor, _ := provider.Lookup("anthropic")
+		w := vendor.Watch(holding(t, hosts("a.example")))
+		_, _ = w.Write([]byte("data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"server_tool_use\",\"name\":\"web_fetch\"}}\n\n"))
+		for range times {
+			_, _ = w.Write([]byte("data: {\"index\":0,\"delta\":{\"partial_json\":\"" + piece + "\"}}\n\n"))
+		}
+		if seen := w.Close(); len(seen) != 0 || w.Unread() != 1 {
+			t.Errorf("seen %v, %d unread", seen, w.Unread())
+		}
 	}
 }
 
