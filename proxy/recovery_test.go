@@ -162,7 +162,11 @@ func TestRecoveryDown(t *testing.T) {
 	a, b = ward(t, &proxy.Upstream{Name: "bad", Prefix: "bad", Open: dialling("bad", secure.URL)})
 	a.initialize("{}")
 	before := h.deeds.Load()
-	fails(t, a.tool("bad"), "bad")
+	eventually(t, recovery, "said why", func() bool {
+		said := a.tool("bad")
+		fails(t, said, "bad")
+		return strings.Contains(said.Raw, "shows no certificate that can be trusted")
+	})
 	quick(t, b, "well")
 	if h.deeds.Load() != before {
 		t.Error("a server that cannot be trusted was called")

@@ -161,7 +161,11 @@ type mute struct {
 // wants a person to log in will not answer later either.
 func (c *call) silence(s *mute) gate.Verdict {
 	c.behind = s.server
-	why := "upstream " + strconv.Quote(s.server) + " does not answer, so that it is not known what it has"
+	said := "does not answer"
+	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
+		said = failed.Text
+	}
+	why := "upstream " + strconv.Quote(s.server) + " " + said + ", so that it is not known what it has"
 	if login, ok := errors.AsType[*upstream.NeedsLogin](s.err); ok {
 		why = "upstream " + strconv.Quote(s.server) + " does not say what it has: " + login.Error()
 	}

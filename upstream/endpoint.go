@@ -357,7 +357,7 @@ func (t *target) unreached(ctx context.Context, err error) *Failed {
 	case errors.As(err, &dial), errors.As(err, &op) && op.Op == "dial":
 		return &Failed{Upstream: t.name, Text: "cannot be reached", Unsent: true, Err: err}
 	case errors.As(err, &cert), errors.As(err, &record):
-		return &Failed{Upstream: t.name, Text: "cannot be trusted", Unsent: true, Err: err}
+		return &Failed{Upstream: t.name, Text: "shows no certificate that can be trusted", Unsent: true, Err: err}
 	}
 	return t.failed("broke the connection off", err)
 }
