@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 
@@ -43,11 +44,19 @@ func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, erro
 			return nil, fmt.Errorf("the certificate of listen: %w", err)
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
+	l, err := new(net.ListenConfig).Listen(ctx, network(c.Address), c.Address)
 	if err != nil || c.Cert == "" {
 		return l, err
 	}
 	return tls.NewListener(l, &tls.Config{GetCertificate: shown.get, MinVersion: tls.VersionTLS12}), nil
+}
+
+// network is where an address is listened at: 0.0.0.0 would be every one of IPv6, too.
+func network(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // listenHint says what can be done about an address that cannot be listened at.

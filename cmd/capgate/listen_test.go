@@ -124,3 +124,12 @@ func TestServeOneProtocol(t *testing.T) {
 		}
 	}
 }
+
+// TestNetwork: who writes an address of IPv4 listens at none of IPv6.
+func TestNetwork(t *testing.T) {
+	for address, want := range map[string]string{"0.0.0.0:1": "tcp4", "127.0.0.1:0": "tcp4", "[::1]:1": "tcp", "[::]:1": "tcp", "localhost:1": "tcp", ":1": "tcp"} {
+		if got := network(address); got != want {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+}

@@ -238,7 +238,7 @@ func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 	}
 	return upstream.Options{
 		Client: client, Events: p.Events, Limits: upstream.Limits{Message: u.Answer}, Shared: p.Agent == "",
-		Log: s.log.With("upstream", u.Name), Scrub: s.keeper.Scrub,
+		Log: s.log, Scrub: s.keeper.Scrub,
 	}
 }
 
