@@ -377,3 +377,25 @@ func TestParkedEndsWithItsGrant(t *testing.T) {
 		t.Error("the call goes on")
 	}
 }
+
+// TestOnlyAsked: a server that may ask is started for each session, and for nobody else,
+// also where an edit has everybody look again.
+func TestOnlyAsked(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c := w.client("scout")
+	c.initialize(`{"elicitation":{}}`)
+	in := c.listen()
+	c.request("tools/list", "{}")
+	w.write("scout", readerAndWriter)
+	w.adopt()
+	if got := <-in; !strings.Contains(got, "tools/list_changed") {
+		t.Error(got)
+	}
+	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+	if n := s.opened.Load(); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+}

@@ -50,6 +50,32 @@ func TestListChanged(t *testing.T) {
 	told("another list")
 }
 
+// TestExpiredStreamsEnd: nothing is told by the streams of a token whose time is over.
+func TestExpiredStreamsEnd(t *testing.T) {
+	k, s := new(clock), &scripted{}
+	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	session := c.open(ctx, t, http.MethodGet, "")
+	listener := c.open(ctx, t, http.MethodPost,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	listener.next()
+	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+	k.forward(2 * tokenLife)
+	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
+	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	if got := session.next(); got != "" {
+		t.Errorf("the session hears %s", got)
+	}
+	if got := listener.next(); !strings.Contains(got, `"result":{"resultType":"complete"`) {
+		t.Errorf("the listener hears %s", got)
+	}
+}
+
 // TestRevokedStreamsEnd: the streams of a token end when it is revoked.
 func TestRevokedStreamsEnd(t *testing.T) {
 	w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))

@@ -223,8 +223,8 @@ func TestDraftSkills(t *testing.T) {
 	})
 }
 
-// TestSkillCollisions: what two owners claim, nobody has, and a prompt of a server is
-// not stood in for by a skill.
+// TestSkillCollisions: what two owners claim, nobody has. A prompt of a server that is called
+// like one of its skills is that skill.
 func TestSkillCollisions(t *testing.T) {
 	s := newSkillServer(true, map[string]string{
 		"skill://greet/SKILL.md": skillText("greet", "", hiddenText), "skill://fine/SKILL.md": skillText("fine", "", "Fine.\n"),
@@ -251,10 +251,13 @@ func TestSkillCollisions(t *testing.T) {
 			}
 		}
 		var r struct{ Prompts []struct{ Name string } }
-		if a := do("prompts/list", "{}"); json.Unmarshal(a.Result, &r) != nil || len(r.Prompts) != 1 || r.Prompts[0].Name != "notes" {
+		if a := do("prompts/list", "{}"); json.Unmarshal(a.Result, &r) != nil || len(r.Prompts) != 2 || r.Prompts[0].Name != "files__taken" || r.Prompts[1].Name != "notes" {
 			t.Errorf("the prompts are %s", a.Raw)
 		}
-		for _, name := range []string{"files__fine", "files__taken", "same"} {
+		if a := do("prompts/get", `{"name":"files__taken"}`); !mentions(a, "Taken.") {
+			t.Errorf("the prompt is %s", a.Raw)
+		}
+		for _, name := range []string{"files__fine", "same"} {
 			if a := do("prompts/get", `{"name":"`+name+`"}`); denialOf(t, a).Code != "name_collision" {
 				t.Errorf("%s: %s", name, a.Raw)
 			}

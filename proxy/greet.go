@@ -212,8 +212,24 @@ func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
 	}
 }
 
-// maxAbilities is how much a client may say that it can do, which is kept.
-const maxAbilities = 64 << 10
+// maxAbilities is how much a client may say of what it can be asked for.
+const maxAbilities = 4 << 10
+
+// answers returns what a client says that it can be asked for, which is all that is kept of
+// what it can do.
+func answers(able wire.Value) (*wire.Doc, error) {
+	kept := []byte(`{"capabilities":{`)
+	for key, v := range able.Members() {
+		if name, _ := key.Str(); name == "roots" || name == "elicitation" || name == "sampling" {
+			if kept[len(kept)-1] != '{' {
+				kept = append(kept, ',')
+			}
+			kept = append(append(append(kept, key.Raw()...), ':'), v.Raw()...)
+		}
+	}
+	doc := new(wire.Doc)
+	return doc, doc.Parse(append(kept, "}}"...), wire.Limits{Bytes: maxAbilities})
+}
 
 // open begins a session of the agent.
 func (t *tenant) open(c *call, version string) (*session, error) {
@@ -227,8 +243,8 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 		return nil, err
 	}
 	able, _ := c.params.Get("capabilities") // nothing else of it is asked for again
-	client := new(wire.Doc)
-	if err := client.Parse(append(append([]byte(`{"capabilities":`), able.Raw()...), '}'), wire.Limits{Bytes: maxAbilities}); err != nil {
+	client, err := answers(able)
+	if err != nil {
 		return nil, err
 	}
 	one := newSession(id, name[:8], version, client, s.now())

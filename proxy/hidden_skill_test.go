@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"capgate/upstream"
 )
 
 // hiddenRoutes are requests that would show something of a skill, which HIDDEN
@@ -174,4 +177,36 @@ func TestUnrecordedSkillIsNotRead(t *testing.T) {
 	if denialOf(t, a).Code != "not_available" || strings.Contains(a.Raw, "Notes") {
 		t.Errorf("%s", a.Raw)
 	}
+}
+
+// TestPromptsOfSkills: a server that serves its skills as prompts too, as the gateway does,
+// does not so serve one that the agent does not see, nor any while its skills are not known.
+func TestPromptsOfSkills(t *testing.T) {
+	s := newSkillServer(true, map[string]string{
+		"skill://fine/SKILL.md": skillText("fine", "", "Fine.\n"), "skill://deploy/SKILL.md": skillText("deploy", "allowed-tools: Bash\n", hiddenText),
+		"skill://a/spelled/SKILL.md": skillText("other", "allowed-tools: Bash\n", hiddenText),
+	})
+	s.lists["prompts/list"] = `"prompts":[{"name":"fine"},{"name":"Deploy"},{"name":"deploy"},{"name":"other"},{"name":"spelled"},{"name":"more"}]`
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		if a := do("prompts/list", "{}"); mentions(a, "eploy", "other", "spelled") || !mentions(a, "files__fine") || !mentions(a, "files__more") {
+			t.Errorf("the prompts are %s", a.Raw)
+		}
+		for _, name := range []string{"deploy", "Deploy", "other", "spelled"} {
+			if a := do("prompts/get", `{"name":"files__`+name+`"}`); denialOf(t, a).Code != "unknown_tool" {
+				t.Errorf("%s: %s", name, a.Raw)
+			}
+		}
+	})
+	if calls := s.calls(); slices.ContainsFunc(calls, func(r upstream.Request) bool { return r.Method == "prompts/get" }) {
+		t.Errorf("the server was asked %v", calls)
+	}
+	silent := newSkillServer(true, map[string]string{"skill://fine/SKILL.md": skillText("fine", "", "Fine.\n")})
+	silent.lists["prompts/list"], silent.lists["skills/list"] = `"prompts":[{"name":"fine"}]`, noSuchMethod
+	w = start(t, map[string]string{"scout": anyReader}, silent.up(t))
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		if a := do("prompts/get", `{"name":"files__fine"}`); denialOf(t, a).Code != "unknown_tool" {
+			t.Errorf("while the skills are not known: %s", a.Raw)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -257,4 +258,32 @@ func TestLeakClose(t *testing.T) {
 		t.Logf("%+v before, %+v after", before, after)
 	}
 	h.start() // for what ends the test
+}
+
+// TestAbilitiesKept: of what a client says that it can do no more is kept than it can be
+// asked for.
+func TestAbilitiesKept(t *testing.T) {
+	w := start(t, map[string]string{"scout": reader})
+	used := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const sessions, most = 200, 64 << 10
+	others := `{"experimental":{"x":[1` + strings.Repeat(",1", 30<<10) + `]}}`
+	w.client("scout").initialize(others)
+	before := used()
+	for range sessions {
+		w.client("scout").initialize(others)
+	}
+	if each := (int64(used()) - int64(before)) / sessions; each > most {
+		t.Errorf("a session takes %d bytes", each)
+	}
+	resp := w.client("scout").post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"a","version":"1"},` +
+		`"capabilities":{"sampling":{"x":"` + strings.Repeat("x", 8<<10) + `"}}}}`)
+	if a := take(t, resp); a.Error == nil {
+		t.Errorf("kept: %s", a.Raw)
+	}
 }

@@ -83,13 +83,35 @@ func (c *call) cursor(k listKind) (page int, ok bool) {
 	return int(binary.BigEndian.Uint32(plain)), true
 }
 
-// seen notes what was shown, so that a change can be told from it.
+// seen notes what was shown, so that a change can be told from it. Who is shown something
+// else than was announced last is told of the next look, whatever that finds.
 func (t *tenant) seen(cat *catalogue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shown == (fingerprint{}) || t.missed || t.alone() {
+	if t.shown == (fingerprint{}) || t.missed || !t.tells() {
 		t.shown, t.missed = cat.shown, false
+		return
 	}
+	for i := range cat.shown {
+		if cat.shown[i] != t.shown[i] {
+			t.strayed[i] = true
+			t.lookAgain()
+		}
+	}
+}
+
+// tells reports whether anybody waits to be told of changes by this tenant, and not by one
+// of a session's own. The lock is held.
+func (t *tenant) tells() bool {
+	if len(t.streams) > 0 || t.only != nil {
+		return true
+	}
+	for _, s := range t.sessions {
+		if s.tenant == t {
+			return true
+		}
+	}
+	return false
 }
 
 // alone reports whether nobody waits to be told of changes. The lock is held.

@@ -94,6 +94,11 @@ func (p *Policy) holds(id, agent string, now time.Time) bool {
 	return false
 }
 
+// holds reports whether a token is good still. Over stdio there is none.
+func (s *Server) holds(credential, agent string) bool {
+	return credential == "" || s.policy.Load().holds(credential, agent, s.now())
+}
+
 // Upstream is a server behind the gateway, as the policy has it.
 type Upstream struct {
 	Name     string

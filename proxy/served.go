@@ -35,7 +35,8 @@ const skillsExtension = "io.modelcontextprotocol/skills"
 type served struct {
 	root        string       // the server's URI of its folder
 	files       []servedFile // SKILL.md among them; nil for one that the server makes up as it is read
-	description string       // as the list says, "" when it does not
+	name        string       // as the list says, "" when it does not
+	description string       // the same
 	flaw        string       // why it is shown to nobody, "" if it may be
 	text        []byte       // its SKILL.md, as it was when the list was fetched
 	manifest    []byte       // the same of its manifest, nil if it has none
@@ -176,6 +177,7 @@ func readEntry(raw []byte) *served {
 	s.root = strings.TrimSuffix(text, "/"+skillFile)
 	front, _ := doc.Root().Get("frontmatter")
 	name, _ := front.Get("name")
+	s.name, _ = name.Str()
 	about, _ := front.Get("description")
 	s.description, _ = about.Str()
 	files, _ := doc.Root().Get("resources")

@@ -28,7 +28,7 @@ type session struct {
 	credential string // the id of the token that opened it, "" over stdio
 	tenant     *tenant
 	version    string
-	client     *wire.Doc // the params of initialize
+	client     *wire.Doc // what it said that it can do
 
 	mu      sync.Mutex
 	ended   chan struct{}

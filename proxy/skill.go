@@ -106,7 +106,10 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 }
 
 // claim is a folder of a server that is a skill's, whether or not it is shown.
-type claim struct{ root, loose string }
+type claim struct {
+	root, loose string
+	names       []string // by its folder, by the list, and by what it says
+}
 
 // maxServedNeeds is how many things the skills of one server may require together. To
 // compare one with what an agent holds takes some thousandth of a second, for each agent.
@@ -118,13 +121,20 @@ func (a *assembly) addServed(from *source, items []item) {
 	from.unknown = items == nil
 	needs := 0
 	for _, it := range items {
-		if it.skill.root != "" {
-			from.claims = append(from.claims, claim{it.skill.root, looseURI(it.skill.root)})
-		}
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
+		if it.skill.root != "" {
+			from.claims = append(from.claims, claim{it.skill.root, looseURI(it.skill.root), []string{segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name}})
+		}
 		needs += len(s.about.Needs)
 		a.skilled = append(a.skilled, s)
 	}
+}
+
+// prompts reports whether a prompt of the server may be one of its skills. Those are prompts
+// for who sees them, and none for others.
+func (s *source) prompts(name string) bool {
+	is := func(other string) bool { return strings.EqualFold(other, name) }
+	return s.unknown || slices.ContainsFunc(s.claims, func(c claim) bool { return slices.ContainsFunc(c.names, is) })
 }
 
 // secludes reports whether a resource of the server may be one of a skill's files,

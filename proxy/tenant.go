@@ -28,6 +28,7 @@ type tenant struct {
 	current  *catalogue
 	foreseen *outlook        // of the catalogue that was made last
 	shown    fingerprint     // what was announced last
+	strayed  [3]bool         // the lists of which something else has been shown since
 	missed   bool            // something else may have been shown since, as nobody was there to be told
 	building *construction   // the catalogue that is being made
 	looking  bool            // somebody looks for changes
@@ -203,7 +204,7 @@ const none = listKinds
 func (t *tenant) changed(said listKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.alone() || t.agent == "" {
+	if !t.tells() || t.agent == "" {
 		if t.missed = true; !t.looking { // else what is looked at is of before
 			return
 		}
@@ -211,6 +212,11 @@ func (t *tenant) changed(said listKind) {
 	if said < none {
 		t.said[min(said, resourceList)] = true
 	}
+	t.lookAgain()
+}
+
+// lookAgain has somebody look, once more if somebody does. The lock is held.
+func (t *tenant) lookAgain() {
 	if t.again = true; t.looking {
 		return
 	}
@@ -255,8 +261,8 @@ const (
 // announce tells every session and stream which lists have changed.
 func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
 	t.mu.Lock()
-	before := t.shown
-	t.shown, t.missed = now, false
+	before, strayed := t.shown, t.strayed
+	t.shown, t.strayed, t.missed = now, [3]bool{}, false
 	sessions, streams := t.listening()
 	t.mu.Unlock()
 	if before == (fingerprint{}) {
@@ -265,7 +271,7 @@ func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
 	for i, method := range [...]string{
 		"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
 	} {
-		if before[i] == now[i] && !said[i] {
+		if before[i] == now[i] && !said[i] && !strayed[i] {
 			continue
 		}
 		for _, s := range sessions {

@@ -50,6 +50,50 @@ func TestBackAgain(t *testing.T) {
 	}
 }
 
+// TestBackWithinRest: so is who has listed it between two looks.
+func TestBackWithinRest(t *testing.T) {
+	for _, records := range [][2]string{{reader, readerAndWriter}, {readerAndWriter, reader}} {
+		s := &scripted{}
+		w := start(t, map[string]string{"scout": records[0]}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.listen()
+		before := len(toolNames(t, c.request("tools/list", "{}")))
+		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+		slow := func(d time.Duration) {
+			s.mu.Lock()
+			s.slow = d
+			s.mu.Unlock()
+		}
+		slow(400 * time.Millisecond)
+		s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+		if got := <-in; !strings.Contains(got, "tools/list_changed") {
+			t.Fatal(got)
+		}
+		slow(0)
+		w.write("scout", records[1])
+		w.adopt()
+		if n := len(toolNames(t, c.request("tools/list", "{}"))); n == before {
+			t.Fatal("the edit changed nothing")
+		}
+		w.write("scout", records[0])
+		w.adopt()
+		select {
+		case got := <-in:
+			if !strings.Contains(got, "tools/list_changed") {
+				t.Error(got)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("nobody is told")
+		}
+		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+		c.request("tools/list", "{}")
+		if w.server.Looks("scout") {
+			t.Error("what was announced is looked at again")
+		}
+	}
+}
+
 // TestServersDifferAtGateways: gateways that are shown other definitions than each other,
 // neither of them the pinned one, leave each other's pins alone.
 func TestServersDifferAtGateways(t *testing.T) {

@@ -276,6 +276,9 @@ func (v *visit) stream(s *session) {
 	defer beat.Stop()
 	for {
 		queue, wake := s.take()
+		if !v.server.holds(v.credential, v.agent) {
+			return
+		}
 		for _, message := range queue {
 			if writeEvent(v.w, message) != nil {
 				return
@@ -293,8 +296,8 @@ func (v *visit) stream(s *session) {
 		case <-v.r.Context().Done():
 			return
 		case <-beat.C:
-			if writeSign(v.w) != nil || !v.server.policy.Load().holds(v.credential, v.agent, v.server.now()) {
-				return // the token is no longer good
+			if writeSign(v.w) != nil {
+				return
 			}
 		}
 	}

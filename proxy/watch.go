@@ -348,6 +348,9 @@ func (c *call) listen() reply {
 	defer look.Stop()
 	for {
 		queue, wake := l.take()
+		if !c.server.holds(c.credential, c.agent) {
+			return last
+		}
 		for _, message := range queue {
 			if c.out.send(message) != nil {
 				return reply{done: true}
@@ -359,9 +362,6 @@ func (c *call) listen() reply {
 		select {
 		case <-wake:
 		case <-look.C:
-			if c.credential != "" && !c.server.policy.Load().holds(c.credential, c.agent, c.server.now()) {
-				return last
-			}
 		case <-l.ended:
 			return last
 		case <-c.server.ctx.Done():
@@ -378,7 +378,7 @@ func (t *tenant) enroll(l *listener) {
 	t.mu.Lock()
 	t.streams[l] = struct{}{}
 	t.mu.Unlock()
-	if s := t.server; l.strays() || l.credential != "" && !s.policy.Load().holds(l.credential, t.agent, s.now()) {
+	if s := t.server; l.strays() || !s.holds(l.credential, t.agent) {
 		l.end()
 	}
 }
