@@ -132,7 +132,11 @@ func (v Vendor) Endpoint(method, path, query string) (Endpoint, error) {
 		}
 		return Endpoint{method, path, query, r.form != formNone, r.form}, nil
 	}
-	return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: "this endpoint of " + v.Name + " is not open to agents"}
+	why := "this endpoint of " + v.Name + " is not open to agents"
+	if slices.ContainsFunc(v.routes, func(r route) bool { return r.serves(method) && r.matches("/v1"+path) }) {
+		why += ": the address that the client is given must end in /v1"
+	}
+	return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: why}
 }
 
 func (r route) serves(method string) bool {

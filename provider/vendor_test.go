@@ -99,6 +99,37 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestEndpointWithoutVersion: who leaves the version out of the address is told of it,
+// and nobody else.
+func TestEndpointWithoutVersion(t *testing.T) {
+	for text, want := range map[string]bool{
+		"openai POST /responses":               true,
+		"openai POST /chat/completions":        true,
+		"openai GET /models/gpt-5":             true,
+		"openrouter POST /chat/completions":    true,
+		"anthropic POST /messages":             true,
+		"openai GET /responses":                false,
+		"openai POST /files":                   false,
+		"openai POST /v1/responses/compact":    false,
+		"openai POST /v1/v1/responses":         false,
+		"openai POST responses":                false,
+		"gemini POST /chat/completions":        false,
+		"perplexity POST /v1/chat/completions": false,
+	} {
+		words := strings.Fields(text)
+		vendor, _ := provider.Lookup(words[0])
+		_, err := vendor.Endpoint(words[1], words[2], "")
+		refused, ok := errors.AsType[*provider.Refused](err)
+		why := "this endpoint of " + words[0] + " is not open to agents"
+		if want {
+			why += ": the address that the client is given must end in /v1"
+		}
+		if !ok || refused.Status != 403 || refused.Why != why {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestRefusal: an error has the form that the vendor's clients read, and its code
 // is in what they show.
 func TestRefusal(t *testing.T) {
