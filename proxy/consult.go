@@ -286,9 +286,9 @@ func unfit(resp *http.Response) string {
 	return ""
 }
 
-// outcome records what came of a request that went up.
-func (c *consultation) outcome(size int, problem string) {
+// outcome records what came of a request that went up, and says where.
+func (c *consultation) outcome(size int, problem string) string {
 	e := c.event(guardrail.Outcome)
 	e.Latency, e.Bytes, e.Error = c.server.now().Sub(c.start), size, problem
-	c.server.record(e)
+	return c.server.record(e)
 }

@@ -206,7 +206,7 @@ func (d *downstream) write(piece []byte) error {
 // one: an event stream with an event that says so, anything else by cutting the
 // connection.
 func (d *downstream) breakOff(cause error) {
-	d.outcome(d.size, cause.Error())
+	why := denial{why: d.sentence(cause), event: d.outcome(d.size, cause.Error())}.clause()
 	d.give(time.Now())
 	if !d.events {
 		panic(http.ErrAbortHandler)
@@ -215,7 +215,7 @@ func (d *downstream) breakOff(cause error) {
 	if d.last != '\n' {
 		event.WriteString("\n\n")
 	}
-	event.Write(d.vendor.Failure(provider.Refused{Status: http.StatusBadGateway, Code: capability.UpstreamFailed, Why: d.sentence(cause)}))
+	event.Write(d.vendor.Failure(provider.Refused{Status: http.StatusBadGateway, Code: capability.UpstreamFailed, Why: why}))
 	_ = d.write(event.Bytes()) // an agent that is gone will not miss it
 }
 

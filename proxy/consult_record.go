@@ -111,6 +111,6 @@ func (c *consultation) sentence(err error) string {
 
 // failed answers in place of a provider that did not.
 func (c *consultation) failed(status int, err error) {
-	c.outcome(0, err.Error())
-	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later"})
+	ref := c.outcome(0, err.Error())
+	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later", event: ref})
 }

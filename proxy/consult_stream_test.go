@@ -194,13 +194,19 @@ func (v *vendor) patient(start, idle time.Duration) {
 	}
 }
 
+// noted is how an answer names the event of a problem.
+func (v *vendor) noted(problem string) string {
+	i := slices.IndexFunc(v.events.all(), func(e guardrail.Event) bool { return strings.Contains(e.Error, problem) })
+	return fmt.Sprintf("[event ev-%d]", i+1)
+}
+
 // TestConsultHung: a provider that does not begin to answer is not waited for longer
 // than the limit.
 func TestConsultHung(t *testing.T) {
 	v := consulting(t, proxy.Options{}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	v.patient(50*time.Millisecond, time.Minute)
 	resp := v.ask("POST", "/provider/openai/v1/chat/completions", `{"model":"m","messages":[]}`)
-	if got := text(t, resp); resp.StatusCode != 504 || !strings.Contains(got, `"code":"upstream_failed"`) || !strings.Contains(got, "did not begin to answer in time") {
+	if got := text(t, resp); resp.StatusCode != 504 || !strings.Contains(got, `"code":"upstream_failed"`) || !strings.Contains(got, "did not begin to answer in time. To proceed, try again later. "+v.noted("did not begin to answer in time")+`"`) {
 		t.Errorf("%d %s", resp.StatusCode, got)
 	}
 }
@@ -213,7 +219,7 @@ func TestConsultPause(t *testing.T) {
 	v.patient(time.Minute, 50*time.Millisecond)
 	from <- "data: {\"a\":1}\n\ndata: {\"b\""
 	got := text(t, v.ask("POST", messages, greeting))
-	if !strings.HasPrefix(got, "data: {\"a\":1}\n\ndata: {") || !strings.Contains(got, "\n\nevent: error\ndata: {\"type\":\"error\"") || !strings.Contains(got, "paused for too long") {
+	if !strings.HasPrefix(got, "data: {\"a\":1}\n\ndata: {") || !strings.Contains(got, "\n\nevent: error\ndata: {\"type\":\"error\"") || !strings.Contains(got, "paused for too long within its answer. "+v.noted("paused for too long")+`"`) {
 		t.Errorf("the stream is %q", got)
 	}
 	from = make(chan string, 1)
@@ -251,7 +257,7 @@ func TestConsultUnreachable(t *testing.T) {
 	for _, p := range v.vendors {
 		p.URL = "http://127.0.0.1:1"
 	}
-	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 502 || !strings.Contains(text(t, resp), "cannot be reached") {
+	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 502 || !strings.Contains(text(t, resp), "cannot be reached. To proceed, try again later. "+v.noted("cannot be reached")+`"`) {
 		t.Errorf("%d", resp.StatusCode)
 	}
 	for _, p := range v.vendors {
