@@ -104,7 +104,7 @@ func (c *call) denial(v gate.Verdict) denial {
 		c.advise(&d, v)
 	}
 	if d.why == "" {
-		d.why = meaning(d.code)
+		d.why = meaning(d.code, noun(c.method))
 	}
 	return d
 }
@@ -152,14 +152,14 @@ func reason(d capability.Decision, need string, held []string) string {
 }
 
 // meaning says of a code what stands behind it, where a decision says no more.
-func meaning(code capability.Code) string {
+func meaning(code capability.Code, noun string) string {
 	switch code {
 	case capability.UnknownTool:
-		return "there is no tool of that name"
+		return "there is no " + noun + " of that name"
 	case capability.InvalidConfig:
 		return "the agent's record cannot be loaded, so that it may do nothing until that is mended"
 	case capability.NotAvailable:
-		return "the tool is not available to this agent"
+		return "the " + noun + " is not available to this agent"
 	case capability.ToolQuarantined:
 		return "the definition is new or has changed and waits for approval"
 	case capability.ToolRejected:
@@ -174,6 +174,22 @@ func meaning(code capability.Code) string {
 		return "this is outside what is held"
 	}
 	return "this is not allowed"
+}
+
+// noun is what a request is for. It goes by the method and nothing else: what is hidden
+// must read as what there never was.
+func noun(method string) string {
+	switch kind, _, _ := strings.Cut(method, "/"); kind {
+	case "tools":
+		return "tool"
+	case "prompts":
+		return "prompt"
+	case "skills":
+		return "skill"
+	case "completion":
+		return "prompt or resource"
+	}
+	return "resource"
 }
 
 // advise names the narrowest grants that would allow what was denied. Where none
@@ -352,7 +368,7 @@ func needsOf(v gate.Verdict) []guardrail.Need {
 func (c *consultation) deny(status int, v gate.Verdict, why string) {
 	d := denial{code: v.Decision.Code, why: why}
 	if d.why == "" {
-		d.why = meaning(d.code)
+		d.why = meaning(d.code, "provider")
 	}
 	e := c.event(guardrail.Decision)
 	e.Decision, e.Code, e.Needs, e.Link, e.Text = capability.Deny.String(), string(d.code), needsOf(v), v.Why, d.why

@@ -132,6 +132,27 @@ func TestHiddenSkills(t *testing.T) {
 	}
 }
 
+// TestNothingOfThatName: what is missing is called what was asked for, whether it is
+// hidden or there never was any.
+func TestNothingOfThatName(t *testing.T) {
+	w := skilled(t, files(t, &scripted{}))
+	good, _ := hiddenRoutes()
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		for _, route := range append(good, `tools/call {"name":"HIDDEN","arguments":{}}`) {
+			method, params, _ := strings.Cut(route, " ")
+			kind, _, _ := strings.Cut(method, "/")
+			want := "there is no " + map[string]string{
+				"completion": "prompt or resource", "prompts": "prompt", "resources": "resource", "skills": "skill", "tools": "tool",
+			}[kind] + " of that name. ["
+			for _, name := range []string{"secret", "nosuch"} {
+				if a := do(method, strings.ReplaceAll(params, "HIDDEN", name)); !strings.Contains(a.Raw, want) {
+					t.Errorf("%s of %s: %s, want %s", route, name, a.Raw, want)
+				}
+			}
+		}
+	})
+}
+
 // TestSkillOfAnotherSession: what one agent may read is not to be had with another
 // agent's session or cursor.
 func TestSkillOfAnotherSession(t *testing.T) {
