@@ -123,43 +123,112 @@ func TestUpstreamConformance(t *testing.T) {
 		through(t, client, flag.Arg(flag.NArg()-1))
 		return
 	}
-	suite, client := installed(t, conformance), installed(t, everythingClient)
+	installed(t, conformance)
+	client := installed(t, everythingClient)
 	scenarios := map[string][]string{
 		legacy: {"tools_call", "elicitation-sep1034-client-defaults", "sse-retry"},
 		modern: {
 			"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
 			"http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
 		},
+		extension: spoiledSkills(),
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	complaint := regexp.MustCompile(`.*(FAILURE|WARNING|Passed:|Error:).*`)
-	again := self + " -test.run=^TestUpstreamConformance$ -test.v"
-	for _, version := range []string{legacy, modern} {
+	for _, version := range []string{legacy, modern, extension} {
 		for _, scenario := range scenarios[version] {
 			t.Run(version+"/"+scenario, func(t *testing.T) {
 				t.Parallel() // most of it is waiting
-				cmd := command(t, suite, "client", "--command", again, "--scenario", scenario, "--spec-version", version, "-o", t.TempDir())
-				cmd.Env = append(cmd.Env, "CAPGATE_BIN="+os.Getenv("CAPGATE_BIN"), "CAPGATE_E2E="+kit(), throughClient+"="+client)
-				got := run(t, cmd)
-				passed := regexp.MustCompile(`Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings`).FindStringSubmatch(got.out + got.err)
-				if got.code != 0 || passed == nil || passed[1] != passed[2] {
-					t.Errorf("the suite ended with %d:\n%s", got.code, strings.Join(complaint.FindAllString(got.out+got.err, -1), "\n"))
+				if ok, complaint := played(t, client, scenario, version); !ok {
+					t.Error(complaint)
 				}
 			})
 		}
 	}
 }
 
-// throughClient names the client that is run through a gateway.
-const throughClient = "CAPGATE_E2E_CLIENT"
+// extension stands for the version of scenarios that belong to none.
+const extension = "extension"
+
+// spoiledSkills are the scenarios in which the suite serves a skill that is not what
+// its list says. There is one more, in which nothing may be read before it is asked for:
+// it fails, as SKILL.md is read with the list.
+func spoiledSkills() []string {
+	return []string{"sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter"}
+}
+
+// played runs a scenario in which the suite plays the server, and this program its
+// client. It is passed when every check of it is, there are some, and the client has
+// nothing to complain of either: some scenarios do not mind when it has.
+func played(t *testing.T, client, scenario, version string) (ok bool, complaint string) {
+	t.Helper()
+	suite := installed(t, conformance)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"client", "--command", self + " -test.run=^TestUpstreamConformance$ -test.v", "--scenario", scenario, "-o", t.TempDir()}
+	if version != extension {
+		args = append(args, "--spec-version", version) // it skips what is of no version
+	}
+	cmd := command(t, append([]string{suite}, args...)...)
+	cmd.Env = append(cmd.Env, "CAPGATE_BIN="+os.Getenv("CAPGATE_BIN"), "CAPGATE_E2E="+kit(), throughClient+"="+client)
+	got := run(t, cmd)
+	said := got.out + got.err
+	passed := regexp.MustCompile(`Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings`).FindStringSubmatch(said)
+	ok = got.code == 0 && passed != nil && passed[1] == passed[2] && !strings.Contains(said, "Client exited")
+	lines := regexp.MustCompile(`.*(FAILURE|WARNING|Passed:|Error:|Client exited|_test\.go:).*`).FindAllString(said, -1)
+	return ok, fmt.Sprintf("the suite ended with %d:\n%s", got.code, strings.Join(lines, "\n"))
+}
+
+// readSpoiled asks for the skills, and for the files of the one that the suite spoils.
+func readSpoiled(t *testing.T, a agent) (list answer, files []answer) {
+	t.Helper()
+	list = a.ask(t, "skills/list", "", "")
+	for _, file := range []string{"SKILL.md", "references/FORMS.md"} {
+		uri := "skill://pdf-processing/" + file
+		files = append(files, a.ask(t, "resources/read", uri, fmt.Sprintf(`{"uri":%q}`, uri)))
+	}
+	return list, files
+}
+
+// TestUpstreamConformanceCanFail: the same client without a gateway in between gets what
+// belongs to a spoiled skill.
+func TestUpstreamConformanceCanFail(t *testing.T) {
+	installed(t, conformance)
+	for _, scenario := range spoiledSkills() {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			if ok, complaint := played(t, directly, scenario, extension); ok || !strings.Contains(complaint, "Passed: 0/1, 1 failed") {
+				t.Errorf("passed is %t: %s", ok, complaint)
+			}
+		})
+	}
+}
+
+// throughClient names the client that is run through a gateway. One called directly is
+// this program, and goes without.
+const (
+	throughClient = "CAPGATE_E2E_CLIENT"
+	directly      = "directly"
+)
 
 // through runs a client with a gateway between it and a server.
 func through(t *testing.T, client, server string) {
 	t.Helper()
+	if client == directly {
+		readSpoiled(t, agent{at: server})
+		return
+	}
 	g := wrap(t, append(everything(), "--url", server)...)
+	if slices.Contains(spoiledSkills(), os.Getenv("MCP_CONFORMANCE_SCENARIO")) {
+		list, files := readSpoiled(t, agent{g.at, g.token})
+		if !list.ok() || !strings.Contains(string(list.Result), `"skills":[]`) {
+			t.Errorf("listed are %s%s", list.Result, list.text())
+		}
+		for _, a := range files {
+			denied(t, a, "unknown_tool")
+		}
+		return
+	}
 	cmd := command(t, client, g.open(t))
 	for _, name := range []string{"SCENARIO", "CONTEXT", "PROTOCOL_VERSION"} {
 		name = "MCP_CONFORMANCE_" + name
