@@ -51,6 +51,17 @@ type marker struct {
 	Skills map[string]map[string]string `json:"skills"` // folder: file: digest
 }
 
+// isFull reports whether the folder holds anything of the mirror's. What was taken out may
+// be named still.
+func (m marker) isFull() bool {
+	for _, files := range m.Skills {
+		if len(files) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // ErrMirror is returned for a folder that is the mirror of somebody else, or whose
 // marker cannot be read.
 var ErrMirror = errors.New("the folder is not a mirror of this agent")
@@ -202,8 +213,11 @@ func (u *update) open(agent string) error {
 	}
 	text, err := readFile(u.root, markerName, maxMarker)
 	var read marker
-	if err != nil || json.Unmarshal(text, &read) != nil || read.Agent != agent {
+	if err != nil || json.Unmarshal(text, &read) != nil {
 		return ErrMirror
+	}
+	if read.Agent != agent && read.isFull() { // an empty one may become anybody's
+		return fmt.Errorf("%w, but of %s: remove its %s to give it to another", ErrMirror, clip(read.Agent), markerName)
 	}
 	entries := 0
 	for name, files := range read.Skills {

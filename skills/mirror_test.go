@@ -210,17 +210,25 @@ func TestMirrorOfOthers(t *testing.T) {
 	list := library(t, map[string]string{"a/SKILL.md": md("a")})
 	dir := t.TempDir()
 	update(t, dir, list)
-	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(t.Context(), nil); !errors.Is(err, skills.ErrMirror) {
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(t.Context(), nil); !errors.Is(err, skills.ErrMirror) || !strings.Contains(err.Error(), "of agents/scout") {
 		t.Errorf("another agent's mirror: %v", err)
 	}
 	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+	update(t, dir, nil)
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/lead"}).Update(t.Context(), list); err != nil {
+		t.Errorf("an empty one: %v", err)
+	}
+	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(t.Context(), nil); !errors.Is(err, skills.ErrMirror) {
+		t.Errorf("it is still the first agent's: %v", err)
+	}
 	outer := tree(t, map[string]string{"x/SKILL.md": "outside", "mirror/keep": "x"})
 	var many strings.Builder // more than there ever are
 	for i := range 1 << 17 {
 		fmt.Fprintf(&many, `"%x":"",`, i)
 	}
 	for _, marker := range []string{
-		"", "{", `{"agent":"agents/lead"}`, `{"agent":"agents/scout","skills":{"../x":{"SKILL.md":""}}}`, `{"agent":"agents/scout","skills":{"a":{"../../x/SKILL.md":""}}}`,
+		"", "{", `{"agent":"agents/lead","skills":{"a":{"b":""}}}`, `{"agent":"agents/scout","skills":{"../x":{"SKILL.md":""}}}`, `{"agent":"agents/scout","skills":{"a":{"../../x/SKILL.md":""}}}`,
 		`{"agent":"agents/scout","skills":{"a":{"/etc/passwd":""}}}`, `{"agent":"agents/scout","skills":{".":{"keep":""}}}`, `{"agent":"agents/scout","skills":{"a/b":{"c":""}}}`,
 		`{"agent":"agents/scout","skills":{"a\u0000":{}}}`, `{"agent":"agents/scout","skills":{"` + strings.Repeat("a", 513) + `":{}}}`,
 		`{"agent":"agents/scout","skills":{"a":{"` + strings.Repeat("x/", 17) + `x":""}}}`, `{"agent":"agents/scout","skills":{"a":{"` + strings.Repeat("x", 513) + `":""}}}`,
