@@ -226,7 +226,7 @@ func TestPromptsOfSkills(t *testing.T) {
 	silent.lists["prompts/list"], silent.lists["skills/list"] = `"prompts":[{"name":"fine"}]`, noSuchMethod
 	w = start(t, map[string]string{"scout": anyReader}, silent.up(t))
 	inEras(t, w, "scout", func(t *testing.T, do ask) {
-		if a := do("prompts/get", `{"name":"files__fine"}`); denialOf(t, a).Code != "unknown_tool" {
+		if a := do("prompts/get", `{"name":"files__fine"}`); denialOf(t, a).Code != "upstream_failed" {
 			t.Errorf("while the skills are not known: %s", a.Raw)
 		}
 	})

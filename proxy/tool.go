@@ -141,11 +141,14 @@ func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool
 		if err != nil || has(cat) {
 			return nil
 		}
-		s := cat.missing(k, c.exposed)
+		s, unknown := cat.missing(k, c.exposed), k
+		if s == nil && k == promptList { // which is only known with what the skills are
+			s, unknown = cat.missing(skillList, c.exposed), skillList
+		}
 		if s == nil {
 			return nil
 		}
-		if _, is, err := s.line.list(ctx, k, listTime); err != nil || !is.isKnown() {
+		if _, is, err := s.line.list(ctx, unknown, listTime); err != nil || !is.isKnown() {
 			return &mute{s.up.Name, err}
 		}
 	}
