@@ -64,7 +64,8 @@ type skillRow struct {
 	Hidden      string      `json:"hidden,omitempty"` // why nobody is shown it
 	Why         string      `json:"why,omitempty"`    // why the agent is shown none
 	Missing     []shortfall `json:"missing,omitempty"`
-	Vouch       string      `json:"vouch,omitempty"` // the digest to write under skills.vouched: once somebody has read it
+	Vouch       string      `json:"vouch,omitempty"`   // the digest to write under skills.vouched: once somebody has read it
+	Besides     []string    `json:"besides,omitempty"` // what is missing all the same then
 
 	ok bool
 }
@@ -110,11 +111,31 @@ func (w *world) skillRow(ag *agents.Agent, s proxy.ShownSkill) skillRow {
 	}
 	for _, m := range s.Lacks.Missing {
 		row.Missing = append(row.Missing, w.shortfall(ag, s.About, m))
-		if s.Upstream == "" && slices.ContainsFunc(s.About.Needs, func(n skills.Need) bool { return n.Untold && n.Spec.Equal(m.Need) }) {
-			row.Vouch = s.About.Digest
-		}
+	}
+	if s.Upstream == "" && row.Hidden == "" {
+		row.vouch(s.About)
 	}
 	return row
+}
+
+// vouch says what vouching for a skill would mend, if it mends anything: what its text does
+// may be what it also declares.
+func (r *skillRow) vouch(s *skills.Skill) {
+	var told []string
+	for _, n := range s.Needs {
+		if !n.Untold {
+			told = append(told, n.String())
+		}
+	}
+	var besides []string
+	for _, m := range r.Missing {
+		if slices.Contains(told, m.Need) {
+			besides = append(besides, m.Need)
+		}
+	}
+	if len(besides) < len(r.Missing) {
+		r.Vouch, r.Besides = s.Digest, besides
+	}
 }
 
 // skillsOf are all the skills there are, as one agent is shown them or not.
@@ -389,7 +410,11 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 		}
 	}
 	if r.Vouch != "" {
-		u.row("or", "once somebody has read it and what clients do with its text: skills: { vouched: { "+r.Skill+": \""+r.Vouch+"\" } }", "")
+		besides := ""
+		if len(r.Besides) > 0 {
+			besides = ", and with " + strings.Join(r.Besides, ", ") + ", which it needs besides"
+		}
+		u.row("or", fmt.Sprintf("once somebody has read it and what clients do with its text%s: skills: { vouched: { %q: %q } }", besides, r.Skill, r.Vouch), "")
 	}
 }
 
