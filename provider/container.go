@@ -156,51 +156,51 @@ func (r *request) network(where wire.Value) (capability.Code, string) {
 		r.exceeds("containers")
 		return "", ""
 	}
-	names, wide := r.opened(wants)
+	names, wider := r.opened(wants)
 	text := []byte(`{"type":"disabled"}`)
 	if len(names) > 0 {
 		text = append(appendList([]byte(`{"type":"allowlist","allowed_domains":`), names), '}')
 	}
 	if allowed, _ := policy.Get("allowed_domains"); len(names) > 0 && policy.Len() == 2 && textOf(policy, "type") == "allowlist" && same(allowed, names) {
-		return r.reached(names, wide)
+		return r.reached(names, wider)
 	}
 	r.set(where, "network_policy", text)
 	r.note(Change{Tool: "container", Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches what net.get, net.post, net.put and net.delete all cover", Hosts: names})
-	return r.reached(names, wide)
+	return r.reached(names, wider)
 }
 
-func (r *request) reached(names []string, wide bool) (capability.Code, string) {
+func (r *request) reached(names, wider []string) (capability.Code, string) {
 	for _, v := range everyWay() {
 		r.rests(v, names...)
 	}
-	if wide {
-		r.note(Change{Tool: "container", Did: Wider, Why: "the provider may include everything beneath these names; subdomains: strict leaves them out", Hosts: names})
+	if len(wider) > 0 {
+		r.note(Change{Tool: "container", Did: Wider, Why: "the provider may include everything beneath these names; subdomains: strict leaves them out", Hosts: wider})
 	}
 	return "", ""
 }
 
 // opened is open, which is asked once for all containers of a request that name nothing.
-func (r *request) opened(wants asked) (names []string, wide bool) {
+func (r *request) opened(wants asked) (names, wider []string) {
 	if wants.limited {
 		return r.open(wants)
 	}
 	if r.unasked == nil {
-		names, wide = r.open(wants)
-		r.unasked = &reachable{names, wide}
+		names, wider = r.open(wants)
+		r.unasked = &reachable{names, wider}
 	}
-	return slices.Clone(r.unasked.names), r.unasked.wide
+	return slices.Clone(r.unasked.names), r.unasked.wider
 }
 
 // reachable is what a container may reach.
 type reachable struct {
 	names []string
-	wide  bool // maybe with what is beneath them
+	wider []string // those of them that maybe come with what is beneath them
 }
 
 // open returns the names that every net verb covers, of those that are asked for. A
 // name that one verb holds alone is no leave for what another holds beneath it. There is
 // no way to say that a container may reach everything.
-func (r *request) open(wants asked) (names []string, wide bool) {
+func (r *request) open(wants asked) (names, wider []string) {
 	named, all := list{most: maxNetwork, apart: true}, []*domains(nil)
 	if r.kit == routerKit {
 		named.most = maxRouted
@@ -212,14 +212,18 @@ func (r *request) open(wants asked) (names []string, wide bool) {
 		} else if d.all {
 			continue
 		}
-		got := d.meet(wants, named)
-		wants, wide = asked{allowed: got.names, limited: true}, wide || len(got.wider) > 0
+		wants = asked{allowed: d.meet(wants, named).names, limited: true}
 		all = append(all, d)
 	}
 	names = slices.DeleteFunc(wants.allowed, func(name string) bool {
 		return slices.ContainsFunc(all, func(d *domains) bool { return !d.covers(name) })
 	})
-	return names, wide && len(names) > 0
+	for _, name := range names {
+		if slices.ContainsFunc(all, func(d *domains) bool { return !d.inTree(name) }) {
+			wider = append(wider, name)
+		}
+	}
+	return names, wider
 }
 
 // domains returns the hosts of a verb as a provider takes them. They are read once for a

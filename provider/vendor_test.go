@@ -218,3 +218,24 @@ func TestWidens(t *testing.T) {
 		}
 	}
 }
+
+// TestContainerWider: of what a container reaches, only that is wider which some verb holds without
+// what is beneath it.
+func TestContainerWider(t *testing.T) {
+	var grants []string
+	for _, verb := range []string{"net.get", "net.post", "net.put", "net.delete"} {
+		grants = append(grants, verb+"{hosts=[*.whole.example,alone.example]}")
+	}
+	openai, _ := provider.Lookup("openai")
+	var wider []string
+	for _, tool := range openai.Translate(holding(t, append(grants, "net.put{hosts=[*.alone.example]}", "provider.code_execution")...)) {
+		for _, c := range tool.Changes {
+			if c.Tool == "container" && c.Did == provider.Wider {
+				wider = append(wider, c.Hosts...)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"alone.example", "alone.example"}, wider); diff != "" { // of code and of a shell
+		t.Error(diff)
+	}
+}
