@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func Checks() []Check {
 		{"whole_disk", capability.Error, "grants on the whole file system", "name the folder: in: ~/project", grants(wholeDisk)},
 		{"everything", capability.Error, "Rye's permission for everything", "name what is needed", grants(everything)},
 		{"unasked", capability.Note, "grants that nothing here asks for", "remove the grant, or keep it for a mapping that names the verb", grants(unasked)},
-		{"provider_scope_wider", capability.Warning, "hosts that a model's provider takes for more than was granted", "write subdomains: strict for the provider, or grant \"*.name\" where that is meant", grants(widerAtProvider)},
+		{"provider_scope_wider", capability.Warning, "hosts that a model's provider takes for more than was granted", "write subdomains: strict for the provider, or grant \"*.name\" where that is meant", widerAtProvider},
 		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
 		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
 		{"unmediated", capability.Error, "upstreams that are called although they declare nothing", "write declares: with what the upstream may touch", upstreams(unmediated)},
@@ -164,20 +165,50 @@ func localName(_ Subject, g *capability.Grant) string {
 
 // widerAtProvider finds names that are granted without what is beneath them, where
 // a provider has no way to say so.
-func widerAtProvider(s Subject, g *capability.Grant) string {
-	if len(s.Widening) == 0 || g.Verb() != "net.get" {
-		return ""
-	}
-	var alone []string
-	for _, h := range g.Hosts() {
-		if name, tree := h.Name(); name != "" && !tree && h.Port() == 0 && h.Public() {
-			alone = append(alone, name)
+func widerAtProvider(s Subject) []capability.Finding {
+	var found []capability.Finding
+	for _, a := range s.Agents {
+		type place struct {
+			pos capability.Pos
+			by  string
+		}
+		granted := a.alone()
+		names, places := map[place][]string{}, []place(nil)
+		for _, name := range slices.Sorted(maps.Keys(a.Wider)) {
+			pos, ok := granted[name]
+			if !ok {
+				pos = a.Pos // an agent above narrows what is granted to that name
+			}
+			at := place{pos, strings.Join(a.Wider[name], ", ")}
+			if names[at] == nil {
+				places = append(places, at)
+			}
+			names[at] = append(names[at], name)
+		}
+		for _, at := range places {
+			text := fmt.Sprintf("%s: %s: by %s the names beneath are read as well", a.ID, strings.Join(names[at], ", "), at.by)
+			found = append(found, capability.Finding{Pos: at.pos, Text: text})
 		}
 	}
-	if len(alone) == 0 {
-		return ""
+	return found
+}
+
+// alone returns where names are granted without what is beneath them.
+func (a Agent) alone() map[string]capability.Pos {
+	at := map[string]capability.Pos{}
+	for g := range a.Set.All() {
+		pos := g.Spec().Pos
+		if g.Inert() != "" || g.Verb() != "net.get" || pos.File == "" {
+			continue
+		}
+		for _, h := range g.Hosts() {
+			name, tree := h.Name()
+			if _, before := at[name]; !before && name != "" && !tree && h.Port() == 0 {
+				at[name] = pos
+			}
+		}
 	}
-	return fmt.Sprintf("%s: by %s the names beneath are read as well", strings.Join(alone, ", "), strings.Join(s.Widening, ", "))
+	return at
 }
 
 // unconfined finds programs that the OS does not hold: there is no sandbox yet.

@@ -15,7 +15,6 @@ type Subject struct {
 	Providers []Provider
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
 	Skills    []capability.Root         // the folders of skills
-	Widening  []string                  // providers that take a name for itself and everything beneath
 	Readable  []string                  // files of keys that others may read
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same
@@ -51,6 +50,8 @@ type Agent struct {
 	Set *capability.Set
 
 	Labelled []Labelled // the tools that it could call of those whose mapping has labels
+
+	Wider map[string][]string // the providers that a name goes up to and that take it for more than was granted, by the name
 }
 
 // Labelled is a tool with what a mapping says that data does in it: private_in,

@@ -51,11 +51,7 @@ func (w *world) subject() doctor.Subject {
 		},
 	}
 	for i := range w.cfg.Providers {
-		p := &w.cfg.Providers[i]
-		s.Providers = append(s.Providers, w.providerOf(p))
-		if vendor, _ := provider.Lookup(p.Name); !p.Strict && vendor.Widens() {
-			s.Widening = append(s.Widening, p.Name)
-		}
+		s.Providers = append(s.Providers, w.providerOf(&w.cfg.Providers[i]))
 	}
 	if file := w.cfg.Listen.Key; file != "" && othersRead(file) {
 		s.Readable = append(s.Readable, file)
@@ -63,7 +59,9 @@ func (w *world) subject() doctor.Subject {
 	s.Skills, _ = roots(w.cfg.Skills.Folders, w.view) // found when the fence was made
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
-			s.Agents = append(s.Agents, doctor.Agent{ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set, Labelled: w.labelled(ag.ID)})
+			s.Agents = append(s.Agents, doctor.Agent{
+				ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set, Labelled: w.labelled(ag.ID), Wider: w.wider(ag.ID),
+			})
 		}
 	}
 	for i := range w.cfg.Upstreams {
@@ -102,6 +100,32 @@ func (w *world) labelled(agent string) []doctor.Labelled {
 		}
 	}
 	return all
+}
+
+// wider returns the names that providers take for more than an agent was granted, as its
+// requests carry them, each with those providers.
+func (w *world) wider(agent string) map[string][]string {
+	at := map[string][]string{}
+	for _, p := range w.cfg.Providers {
+		vendor, _ := provider.Lookup(p.Name)
+		if p.Strict || !vendor.Widens() {
+			continue
+		}
+		tools, err := w.translated(vendor, agent)
+		if err != nil {
+			continue // it is not for this agent
+		}
+		for _, t := range tools {
+			for _, c := range t.Changes {
+				for _, name := range c.Hosts {
+					if c.Did == provider.Wider && !slices.Contains(at[name], p.Name) {
+						at[name] = append(at[name], p.Name)
+					}
+				}
+			}
+		}
+	}
+	return at
 }
 
 func (a *app) printFindings(findings []capability.Finding) error {
