@@ -149,6 +149,11 @@ func (g *Gate) available(agent string, t *Tool) (agents.Lineage, *Verdict) {
 	if denied != nil {
 		return line, denied
 	}
+	return t.availableTo(line)
+}
+
+// availableTo is available, for a lineage.
+func (t *Tool) availableTo(line agents.Lineage) (agents.Lineage, *Verdict) {
 	name, err := t.called()
 	if err != nil {
 		return line, &Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: err.Error()}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"capgate/agents"
@@ -90,4 +91,37 @@ func (g *Gate) beyond(line agents.Lineage, d *Declaration, need *capability.Requ
 		return ""
 	}
 	return strings.Join(names, " and ") + " would have to allow " + string(need.Verb()) + " of it too"
+}
+
+// VisibleWith reports whether some call of a tool could be allowed once grants stood in the
+// record of the agent, and of each above it, besides what stands there. It changes nothing.
+func (g *Gate) VisibleWith(agent string, t *Tool, grants ...capability.Spec) bool {
+	line, denied := g.lineage(agent, nil)
+	if denied != nil {
+		return false
+	}
+	line.Chain = slices.Clone(line.Chain)
+	at := agent
+	for i := range line.Chain {
+		ag, ok := g.Roster.Agent(at)
+		if !ok || ag.Err != nil || ag.Record == nil {
+			break // nothing that is granted there counts
+		}
+		line.Chain[i].Set = g.besides(ag, line.Chain[i].Set, grants)
+		at = ag.Record.Parent
+	}
+	line, denied = t.availableTo(line)
+	return denied == nil && g.possible(agent, t, line)
+}
+
+// besides reads the grants of a set, and others, as if they stood in the record of an agent.
+func (g *Gate) besides(ag *agents.Agent, held *capability.Set, grants []capability.Spec) *capability.Set {
+	all := slices.Clone(grants)
+	for one := range held.All() {
+		if one.Inert() == "" {
+			all = append(all, one.Spec())
+		}
+	}
+	set, _ := g.Roster.Compile(ag, all...)
+	return set
 }

@@ -14,9 +14,10 @@ import (
 // calls are decided by, all that one needs taken together.
 func (g *Gate) Visible(agent string, t *Tool) bool {
 	line, denied := g.available(agent, t)
-	if denied != nil {
-		return false
-	}
+	return denied == nil && g.possible(agent, t, line)
+}
+
+func (g *Gate) possible(agent string, t *Tool, line agents.Lineage) bool {
 	_, ok := t.Mapping.Possible(mapping.Call{Name: t.Name, View: g.view(agent, t.View, t.Roots)}, line.Chain, line.Ceilings)
 	return ok
 }

@@ -58,6 +58,7 @@ func (a *app) explain() *cobra.Command {
 			if q.agent == "" || (q.requirement == "") == (q.tool == "") || q.tool == "" && cmd.Flags().Changed("args") {
 				return usage(fmt.Errorf("explain needs --agent and --requirement, or --agent, --tool and --args"), "capgate explain --help shows an example")
 			}
+			q.open = !cmd.Flags().Changed("args")
 			return a.answer(q)
 		},
 	}
@@ -69,7 +70,11 @@ func (a *app) explain() *cobra.Command {
 }
 
 // question is what explain is asked.
-type question struct{ agent, requirement, tool, args string }
+type question struct {
+	agent, requirement, tool, args string
+
+	open bool // nothing is said of the arguments
+}
 
 func (a *app) answer(q question) error {
 	w, err := a.load()
@@ -82,7 +87,7 @@ func (a *app) answer(q question) error {
 	}
 	var x explanation
 	if q.tool != "" {
-		x = w.explainCall(ag, q.tool, q.args)
+		x = w.explainCall(ag, q)
 	} else if x, err = w.explain(ag, q.requirement); err != nil {
 		return err
 	}

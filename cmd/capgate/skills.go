@@ -13,7 +13,6 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
-	"capgate/gate"
 	"capgate/proxy"
 	"capgate/skills"
 )
@@ -76,17 +75,6 @@ func title(skill, upstream string) string {
 		skill += " (upstream " + upstream + ")"
 	}
 	return plain(skill)
-}
-
-// shortfall is one thing that a skill needs and an agent does not have.
-type shortfall struct {
-	Token   string `json:"token"`
-	Need    string `json:"need"`
-	Code    string `json:"code"`
-	Beyond  string `json:"beyond,omitempty"` // what it would allow besides
-	Why     string `json:"why,omitempty"`
-	Allow   []edit `json:"allow,omitempty"` // the edits that would satisfy it, all of them needed
-	Blocked string `json:"blocked,omitempty"`
 }
 
 // skillRow says of a skill how an agent sees it.
@@ -189,88 +177,6 @@ func unsatisfiable(s *skills.Skill) string {
 		}
 	}
 	return strings.Join(list, "; ")
-}
-
-// shortfall says what is missing of one need, and what would mend it.
-func (w *world) shortfall(ag *agents.Agent, s *skills.Skill, m gate.Missing) shortfall {
-	f := shortfall{Need: m.Need.String(), Code: string(m.Code), Why: m.Why}
-	if i := slices.IndexFunc(s.Needs, func(n skills.Need) bool { return n.Spec.Equal(m.Need) }); i >= 0 {
-		f.Token = s.Needs[i].Token
-	}
-	if len(m.Gaps) > 0 {
-		f.Beyond = m.Gaps[0].Witness
-	}
-	f.Allow, f.Blocked = w.satisfying(ag, m)
-	return f
-}
-
-// satisfying finds the edits of records that would satisfy a need.
-func (w *world) satisfying(ag *agents.Agent, m gate.Missing) (edits []edit, blocked string) {
-	switch {
-	case ag.Err != nil:
-		return nil, "the record cannot be loaded; mend it first"
-	case m.Tool != "":
-		return nil, "capgate explain --agent " + ag.ID + " --tool " + m.Tool + " says what a call of it needs"
-	case strings.HasPrefix(m.Why, "toolset of "):
-		return nil, "toolset: names the tools that may be called at all, and these are not all among them: " + m.Why
-	}
-	spec, ok := w.written(ag, m.Need)
-	if !ok {
-		return nil, "the agent has no root, so that nothing says where it would use this: write sandbox: into its record"
-	}
-	for _, up := range w.above(ag) {
-		if up.Err != nil || up.Record == nil {
-			return nil, up.ID + " cannot be loaded; mend it first"
-		}
-		set, _ := w.roster.Compile(up, spec)
-		held := up.Set
-		if up != ag {
-			held = up.Giveable
-		}
-		switch {
-		case !allOf(set, spec):
-			return nil, fmt.Sprintf("%s in the record of %s would not do, since the sandbox root cuts it off", spec, up.ID)
-		case len(held.Covers(set)) == 0:
-			continue
-		case up.Record.Dialect != capability.Egghead:
-			return nil, fmt.Sprintf("%s would do in the record of %s, which is written in the dialect %s and edited by hand", spec, up.ID, up.Record.Dialect)
-		}
-		edits = append(edits, edit{up.ID, spec.String()})
-	}
-	if len(edits) == 0 { // every record has it, and still it does not count
-		return nil, "no grant changes that: it lies behind the gateway's fence, or an agent above has no record"
-	}
-	return edits, ""
-}
-
-// written is a need as a grant that means the same in every record: some use of a verb
-// as all of it below the agent's root, what hangs from that root with the root.
-func (w *world) written(ag *agents.Agent, need capability.Spec) (capability.Spec, bool) {
-	opts := capability.Options{Agent: w.roster.Base(ag)}
-	resource := capability.Verb(need.Verb).Resource()
-	if opts.Agent.IsZero() && (resource == "fs" || resource == "proc") {
-		return capability.Spec{}, false
-	}
-	if need.Bare {
-		opts.Dialect = capability.Scarab
-	}
-	if _, own := need.Get("in"); own {
-		opts = capability.Options{}
-	}
-	set, _ := capability.Compile([]capability.Spec{need}, opts)
-	for g := range set.All() {
-		if spec := g.Spec(); g.Inert() == "" {
-			spec.Bare = len(spec.Scope) == 0
-			return spec, true
-		}
-	}
-	return capability.Spec{}, false
-}
-
-// allOf reports whether a set holds all of a grant as it was written.
-func allOf(set *capability.Set, spec capability.Spec) bool {
-	whole, _ := capability.Compile([]capability.Spec{spec}, capability.Options{})
-	return len(set.Covers(whole)) == 0
 }
 
 // matrixRow is one skill, and which agents are shown it.

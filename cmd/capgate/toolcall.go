@@ -27,24 +27,24 @@ type asked struct {
 
 // explainCall answers whether a whole call would be forwarded, as the gateway
 // would: the arguments are read as strictly, and the same gate decides.
-func (w *world) explainCall(ag *agents.Agent, name, args string) explanation {
-	x := explanation{Agent: ag.ID, Tool: name, Decision: capability.Deny.String()}
-	doc, err := wire.Parse([]byte(args))
+func (w *world) explainCall(ag *agents.Agent, q question) explanation {
+	x := explanation{Agent: ag.ID, Tool: q.tool, Decision: capability.Deny.String()}
+	doc, err := wire.Parse([]byte(q.args))
 	if err != nil {
 		x.Code, x.Why = string(capability.MalformedRequest), "the arguments are not strict JSON: "+err.Error()
 		x.Blocked = "no grant changes that"
 		return x
 	}
-	t, up, why := w.toolNamed(name)
+	t, up, why := w.toolNamed(q.tool)
 	if t == nil {
 		x.Code, x.Why = string(capability.UnknownTool), why
-		if d, ok := w.connected(ag.ID, name); ok {
+		if d, ok := w.connected(ag.ID, q.tool); ok {
 			x.Decision, x.Code = d.Effect.String(), string(d.Code)
 			x.Why = "it is a tool of a server that a model's provider connects to: the arguments of its calls are not seen here"
 		}
 		return x
 	}
-	c := explainedCall{world: w, agent: ag, tool: t, upstream: up, verdict: w.gate.Call(ag.ID, t, doc.Root())}
+	c := explainedCall{world: w, agent: ag, tool: t, upstream: up, open: q.open, verdict: w.gate.Call(ag.ID, t, doc.Root())}
 	x.Tool = t.Name
 	c.explain(&x, doc.Root())
 	return x
@@ -127,6 +127,7 @@ type explainedCall struct {
 	agent    *agents.Agent
 	tool     *gate.Tool
 	upstream string
+	open     bool // nothing is said of the arguments
 	verdict  gate.Verdict
 }
 
@@ -208,6 +209,9 @@ func (c *explainedCall) denied(x *explanation, needs []mapping.Need, refused *ma
 		x.Blocked = "no grant changes that: see declares: and unmediated: of the upstream " + c.upstream + " in the configuration"
 	case refused != nil:
 		x.refuse(refused, c.tool)
+		if c.open && !c.world.gate.Visible(c.agent.ID, c.tool) {
+			x.Allow, x.Blocked = c.world.calling(c.agent, c.tool)
+		}
 	default:
 		x.Allow, x.Blocked = c.smallest(needs)
 	}

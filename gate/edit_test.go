@@ -1,0 +1,62 @@
+package gate_test
+
+import (
+	"testing"
+
+	"capgate/capability"
+	"capgate/gate"
+)
+
+// TestVisibleWith: a tool is worth a grant where the grant is missing and nothing else is,
+// in each record of the line.
+func TestVisibleWith(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"none.md":   "---\nclass: agent\n---\n",
+		"reader.md": "---\nclass: agent\ncapabilities: [\"fs.read{in=/w/docs}\"]\n---\n",
+		"child.md":  "---\nclass: agent\nparent: reader\ncapabilities: [\"fs.write{in=/w}\", \"fs.delete{in=/w}\"]\n---\n",
+		"ruled.md":  "---\nclass: agent\ntoolset: [\"files.note\"]\n---\n",
+		"lost.md":   "---\nclass: agent\nparent: nobody\n---\n",
+		"broken.md": records["broken.md"],
+	})
+	for name, tt := range map[string]struct {
+		agent  string
+		tool   *gate.Tool
+		grants []string
+		want   bool
+	}{
+		"what it needs":                    {"none", tool(t, "read"), []string{"fs.read{in=/w}"}, true},
+		"something else":                   {"none", tool(t, "read"), []string{"fs.write{in=/w}"}, false},
+		"one of two":                       {"none", tool(t, "move"), []string{"fs.read{in=/w}", "fs.delete{in=/w}"}, false},
+		"the one that is missing":          {"reader", tool(t, "move"), []string{"fs.write{in=/w}", "fs.delete{in=/w/docs}"}, true},
+		"in another place":                 {"reader", tool(t, "move"), []string{"fs.write{in=/w}", "fs.delete{in=/w/src}"}, false},
+		"what an agent above lacks":        {"child", tool(t, "move"), []string{"fs.read{in=/w}", "fs.write{in=/w}", "fs.delete{in=/w}"}, true},
+		"an agent above lacks another":     {"child", tool(t, "move"), []string{"fs.read{in=/w}"}, false},
+		"its name":                         {"none", tool(t, "note"), []string{"tool.invoke{tools=[files.note]}"}, true},
+		"outside the toolset":              {"ruled", tool(t, "read"), []string{"fs.read{in=/w}"}, false},
+		"inside the toolset":               {"ruled", tool(t, "note"), []string{"tool.invoke{tools=[files.note]}"}, true},
+		"a parent that is not there":       {"lost", tool(t, "read"), []string{"fs.read{in=/w}"}, false},
+		"a broken record":                  {"broken", tool(t, "read"), []string{"fs.read{in=/w}"}, false},
+		"nobody":                           {"nobody", tool(t, "read"), []string{"fs.read{in=/w}"}, false},
+		"declared":                         {"none", tool(t, "read", "fs.read{in=/w,paths=[docs]}"), []string{"fs.read{in=/w}"}, true},
+		"not declared":                     {"none", tool(t, "read", "fs.read{in=/srv}"), []string{"fs.read{in=/w}"}, false},
+		"held already":                     {"reader", tool(t, "read"), nil, true},
+		"a grant that is inert":            {"none", tool(t, "read"), []string{"fs.read"}, false},
+		"a grant that is narrow, and held": {"reader", tool(t, "read", "fs.read{in=/w,paths=[src]}"), []string{"fs.read{in=/w/src}"}, true},
+	} {
+		var specs []capability.Spec
+		for _, text := range tt.grants {
+			spec, err := capability.ParseSpec(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			specs = append(specs, spec)
+		}
+		before := g.Visible(tt.agent, tt.tool)
+		if got := g.VisibleWith(tt.agent, tt.tool, specs...); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if g.Visible(tt.agent, tt.tool) != before || before && tt.grants != nil {
+			t.Errorf("%s: visible without them", name)
+		}
+	}
+}
