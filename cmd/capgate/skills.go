@@ -131,6 +131,8 @@ type skillsOf struct {
 	agent   *agents.Agent
 	rows    []skillRow
 	missing []string // the servers that did not say what they have
+
+	folders []capability.Finding // what of the folders shows no skills
 }
 
 // agentsAtOnce is for how many agents servers run at the same time.
@@ -248,12 +250,20 @@ func (a *app) skillsAsked(use, short, example string, show func(of skillsOf) err
 				return a.printMatrix(seen)
 			}
 			a.warnMissing(seen[0].missing)
+			seen[0].folders = w.unsearched()
 			return show(seen[0])
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent")
 	cmd.Flags().BoolVar(&all, "all", false, "every agent: who is shown what")
 	return cmd
+}
+
+// unsearched is what was found of folders of skills, and of links in them, that show none.
+func (w *world) unsearched() []capability.Finding {
+	return slices.DeleteFunc(w.policy.Skills.Findings(), func(f capability.Finding) bool {
+		return f.Code != "skill_link" && f.Code != "skill_folder" && f.Code != "skill_limit"
+	})
 }
 
 // emitSkills writes skills as data.
@@ -281,6 +291,9 @@ func (a *app) skillsCheck() *cobra.Command {
 		of.rows = slices.DeleteFunc(of.rows, func(r skillRow) bool { return r.ok })
 		if len(of.rows) > 0 {
 			a.code = exitRed
+		}
+		for _, f := range of.folders {
+			a.ui.finding(a.ui.std.err, f)
 		}
 		if a.ui.json {
 			return a.emitSkills(of)
