@@ -37,6 +37,7 @@ func Load(o Options, dirs ...string) *Library {
 	}
 	l.enter(found)
 	link(l.skills)
+	alike(l.skills)
 	for _, name := range slices.Sorted(maps.Keys(o.Vouched)) {
 		if _, ok := l.byPath[name]; !ok {
 			l.findings = append(l.findings, capability.Finding{
@@ -90,6 +91,21 @@ func (s *Skill) apart(above *Skill) {
 	s.fail(fmt.Sprintf("%s lies in the place of %s", s.Path, above.at()))
 	if above.Broken == "" {
 		above.fail(fmt.Sprintf("%s in %s lies in its place", s.Path, s.at()))
+	}
+}
+
+// alike says of skills that have one name what that costs: prompts go by it.
+func alike(all []*Skill) {
+	first := map[string]*Skill{}
+	for _, s := range all {
+		other, again := first[s.Name]
+		switch {
+		case s.Broken != "":
+		case again:
+			s.say(capability.Note, "prompt", fmt.Sprintf("%s is called %s too: who sees both has neither as a prompt", other.Path, s.Name), "")
+		default:
+			first[s.Name] = s
+		}
 	}
 }
 
