@@ -51,20 +51,23 @@ type marker struct {
 	Skills map[string]map[string]string `json:"skills"` // folder: file: digest
 }
 
-// isFull reports whether the folder holds anything of the mirror's. What was taken out may
-// be named still.
-func (m marker) isFull() bool {
-	for _, files := range m.Skills {
-		if len(files) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // ErrMirror is returned for a folder that is the mirror of somebody else, or whose
 // marker cannot be read.
 var ErrMirror = errors.New("the folder is not a mirror of this agent")
+
+// keptFrom says why an agent may not have the folder, which is another's. One that holds
+// nothing may become anybody's, though what was taken out may be named still.
+func (m marker) keptFrom(agent string) error {
+	if m.Agent == agent {
+		return nil
+	}
+	for _, files := range m.Skills {
+		if len(files) > 0 {
+			return fmt.Errorf("%w, but of %s: remove its %s to give it to another", ErrMirror, clip(m.Agent), markerName)
+		}
+	}
+	return nil
+}
 
 // Update makes a mirror hold these skills and no others. A skill is there whole or not
 // at all. One that cannot be read as it was at load is taken out. Once the context has ended
@@ -216,8 +219,8 @@ func (u *update) open(agent string) error {
 	if err != nil || json.Unmarshal(text, &read) != nil {
 		return ErrMirror
 	}
-	if read.Agent != agent && read.isFull() { // an empty one may become anybody's
-		return fmt.Errorf("%w, but of %s: remove its %s to give it to another", ErrMirror, clip(read.Agent), markerName)
+	if err := read.keptFrom(agent); err != nil {
+		return err
 	}
 	entries := 0
 	for name, files := range read.Skills {
