@@ -82,7 +82,7 @@ func (f *files) tools() []tool {
 			help: "Finds files beneath a directory, by name, by what they hold, or both. Links are not followed.",
 			parameters: []parameter{
 				dir,
-				{name: "pattern", most: maxPath, help: "A glob with * ? [ ] for the name, or with a / for the path beneath the directory, where ** is any number of segments."},
+				{name: "pattern", most: maxPattern, help: "A glob with * ? [ ] for the name, or with a / for the path beneath the directory, where ** is any number of segments."},
 				{name: "text", most: maxSought, help: "A text that a line of the file must hold, exactly as written. The lines are shown."},
 			},
 			hints: hints{reads: true, idempotent: true},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 
@@ -25,9 +24,8 @@ const (
 // hunt is one search.
 type hunt struct {
 	*files
-	top     string // the directory that is searched, below the root
-	pattern string
-	text    []byte
+	glob glob
+	text []byte
 
 	seen   int // entries looked at
 	total  int // bytes read
@@ -45,11 +43,10 @@ type hit struct {
 
 // search is the tool search.
 func (f *files) search(ctx context.Context, a arguments) (result, error) {
-	h := hunt{files: f, pattern: a.text("pattern", ""), text: []byte(a.text("text", ""))}
-	for segment := range strings.SplitSeq(h.pattern, "/") {
-		if _, err := path.Match(segment, ""); err != nil {
-			return result{}, problem("the argument pattern is not a glob")
-		}
+	h := hunt{files: f, text: []byte(a.text("text", ""))}
+	var err error
+	if h.glob, err = parseGlob(a.text("pattern", "")); err != nil {
+		return result{}, err
 	}
 	s, err := f.find(a.text("path", "."), false)
 	if err == nil {
@@ -58,20 +55,19 @@ func (f *files) search(ctx context.Context, a arguments) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	h.top = s.rel
 	d, err := f.folder(s.real)
 	if err != nil {
 		return result{}, err
 	}
 	defer d.close()
-	if err := h.folder(ctx, d, s.rel, 1); err != nil {
+	if err := h.folder(ctx, d, s.rel, h.glob.start()); err != nil {
 		return result{}, err
 	}
 	return h.result(), nil
 }
 
-// folder searches a directory.
-func (h *hunt) folder(ctx context.Context, d *folder, rel string, depth int) error {
+// folder searches a directory, to which some way leads through the pattern.
+func (h *hunt) folder(ctx context.Context, d *folder, rel string, w way) error {
 	names, err := d.names(h.Limits.Entries - h.seen)
 	if err != nil {
 		return err
@@ -87,7 +83,7 @@ func (h *hunt) folder(ctx context.Context, d *folder, rel string, depth int) err
 			return problem("there are more entries than one call looks at: search in a smaller directory")
 		}
 		if e, ok := h.entry(d, rel, name); ok {
-			if err := h.entered(ctx, d, e, depth); err != nil {
+			if err := h.entered(ctx, d, e, w); err != nil {
 				return err
 			}
 		}
@@ -96,14 +92,17 @@ func (h *hunt) folder(ctx context.Context, d *folder, rel string, depth int) err
 }
 
 // entered looks at one entry, and beneath it.
-func (h *hunt) entered(ctx context.Context, d *folder, e entry, depth int) error {
-	matches := h.matches(e.spot.rel)
+func (h *hunt) entered(ctx context.Context, d *folder, e entry, w way) error {
+	w, err := h.glob.next(w, e.name)
+	matches := w.matches()
 	switch {
+	case err != nil:
+		return err
 	case e.info.IsDir():
 		if matches && len(h.text) == 0 {
 			h.found(hit{path: e.spot.rel})
 		}
-		if depth == maxDeep {
+		if w.depth == maxDeep {
 			return problemf("there are more than %d directories inside each other: search in a smaller one", maxDeep)
 		}
 		sub, err := d.sub(e.name)
@@ -111,7 +110,7 @@ func (h *hunt) entered(ctx context.Context, d *folder, e entry, depth int) error
 			return nil // what cannot be opened, or was moved away, holds no hits
 		}
 		defer sub.close()
-		return h.folder(ctx, sub, e.spot.rel, depth+1)
+		return h.folder(ctx, sub, e.spot.rel, w)
 	case !matches:
 		return nil
 	case len(h.text) == 0:
@@ -129,49 +128,6 @@ func (h *hunt) found(x hit) {
 		return
 	}
 	h.hits = append(h.hits, x)
-}
-
-// matches reports whether a path is one that is searched for.
-func (h *hunt) matches(rel string) bool {
-	switch {
-	case h.pattern == "":
-		return true
-	case !strings.Contains(h.pattern, "/"):
-		ok, err := path.Match(h.pattern, path.Base(rel))
-		return ok && err == nil
-	}
-	if h.top != "." {
-		rel = strings.TrimPrefix(rel, h.top+"/")
-	}
-	return matchSegments(strings.Split(h.pattern, "/"), strings.Split(rel, "/"))
-}
-
-// matchSegments matches a path segment by segment. Only the last ** that was
-// passed is ever gone back to, so that the work stays small.
-func matchSegments(pattern, names []string) bool {
-	p, n, star, from := 0, 0, -1, 0
-	for n < len(names) {
-		if p < len(pattern) && pattern[p] == "**" {
-			star, from = p, n
-			p++
-			continue
-		}
-		if p < len(pattern) {
-			if ok, err := path.Match(pattern[p], names[n]); ok && err == nil {
-				p, n = p+1, n+1
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		from++
-		p, n = star+1, from
-	}
-	for p < len(pattern) && pattern[p] == "**" {
-		p++
-	}
-	return p == len(pattern)
 }
 
 // lines searches the lines of a file.
