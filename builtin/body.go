@@ -1,14 +1,16 @@
 package builtin
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
+	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -24,14 +26,17 @@ func answerHeaders() []string {
 const unknownBytes = "application/octet-stream"
 
 // show makes a result of an answer.
-func show(from string, answer *http.Response, most int) (result, error) {
-	data, err := io.ReadAll(io.LimitReader(answer.Body, int64(most)+1))
-	if err != nil && len(data) <= most {
+func show(from string, answer *http.Response, most int, m *memory) (result, error) {
+	data, err := m.read(answer.Body, nil, most)
+	switch {
+	case errors.Is(err, upstream.ErrNoRoom):
+		return result{}, err
+	case err != nil:
 		return result{}, problem("the answer broke off")
 	}
 	cut := len(data) > most
 	data = data[:min(len(data), most)]
-	var r result
+	r := result{memory: m}
 	r.structured = r.head(from, answer, cut)
 	if len(data) == 0 {
 		return r, nil
@@ -41,9 +46,12 @@ func show(from string, answer *http.Response, most int) (result, error) {
 		kind, parameters = sniff(data), nil
 	}
 	if encoded := answer.Header.Get("Content-Encoding"); encoded == "" || strings.EqualFold(encoded, "identity") {
-		if text, ok := decode(data, kind, parameters["charset"], cut); ok {
-			r.text(text)
-			return r, nil
+		if text, ok := decode(data, kind, parameters["charset"], cut, m); ok {
+			err := m.take(len(text))
+			if err == nil {
+				r.text(string(text))
+			}
+			return r, err
 		}
 	} else {
 		kind = unknownBytes // it is never unpacked, so that it is not what it says
@@ -93,9 +101,9 @@ func printable(r rune) rune {
 }
 
 // decode returns a body as text, if it is text in an encoding that is read here.
-func decode(data []byte, kind, charset string, cut bool) (string, bool) {
+func decode(data []byte, kind, charset string, cut bool, m *memory) ([]byte, bool) {
 	if !isTextual(kind) {
-		return "", false
+		return nil, false
 	}
 	switch strings.ToLower(charset) {
 	case "", "utf-8", "utf8", "us-ascii":
@@ -103,15 +111,18 @@ func decode(data []byte, kind, charset string, cut bool) (string, bool) {
 			data = whole(data)
 		}
 	case "iso-8859-1", "latin1":
-		runes := make([]rune, len(data))
-		for i, b := range data {
-			runes[i] = rune(b)
+		wide, err := m.grow(nil, 2*len(data))
+		if err != nil {
+			return nil, false // and the call fails
 		}
-		data = []byte(string(runes))
+		for _, b := range data {
+			wide = utf8.AppendRune(wide, rune(b))
+		}
+		data = wide
 	default:
-		return "", false
+		return nil, false
 	}
-	return string(data), isText(data)
+	return data, isText(data)
 }
 
 func isTextual(kind string) bool {

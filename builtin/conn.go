@@ -58,8 +58,17 @@ func (c *conn) Call(ctx context.Context, r upstream.Request, _ upstream.Sink) (u
 		}
 		return upstream.Answer{Result: c.list}, nil
 	case "tools/call":
-		answer, err := c.call(ctx, doc.Root())
-		return r.Fitting(c.name, answer, err)
+		m := &memory{room: r.Room}
+		err := m.take(doc.Memory() + 2*len(r.Params)) // what is made of the arguments
+		var answer upstream.Answer
+		if err == nil {
+			answer, err = c.call(ctx, doc.Root(), m)
+		}
+		m.settle(cap(answer.Result))
+		if m.full {
+			return upstream.Answer{}, upstream.NoRoom(c.name)
+		}
+		return answer, err
 	}
 	return refuse(unknownMethod)
 }
@@ -69,7 +78,7 @@ func refuse(failure string) (upstream.Answer, error) {
 }
 
 // call runs a tool.
-func (c *conn) call(ctx context.Context, params wire.Value) (upstream.Answer, error) {
+func (c *conn) call(ctx context.Context, params wire.Value, m *memory) (upstream.Answer, error) {
 	var name string
 	var args wire.Value
 	for key, value := range params.Members() {
@@ -85,7 +94,7 @@ func (c *conn) call(ctx context.Context, params wire.Value) (upstream.Answer, er
 	}
 	for i := range c.tools {
 		if c.tools[i].name == name {
-			return c.run(ctx, &c.tools[i], args)
+			return c.run(ctx, &c.tools[i], args, m)
 		}
 	}
 	return refuse(unknownTool)
@@ -93,7 +102,7 @@ func (c *conn) call(ctx context.Context, params wire.Value) (upstream.Answer, er
 
 // run runs a tool within its time. What the agent can do something about is a
 // result; a denial, and a call that was given up, are errors.
-func (c *conn) run(ctx context.Context, t *tool, args wire.Value) (upstream.Answer, error) {
+func (c *conn) run(ctx context.Context, t *tool, args wire.Value, m *memory) (upstream.Answer, error) {
 	values, err := t.read(args)
 	if err != nil {
 		return failed(err)
@@ -107,7 +116,7 @@ func (c *conn) run(ctx context.Context, t *tool, args wire.Value) (upstream.Answ
 		case <-limited.Done():
 		}
 	}()
-	out, err := t.run(limited, values)
+	out, err := t.run(limited, values, m)
 	denied, told := (*capability.Denied)(nil), problem("")
 	switch {
 	case err == nil:

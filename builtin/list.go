@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"capgate/capability/hostfs"
 	"capgate/wire"
@@ -24,7 +23,7 @@ type entry struct {
 }
 
 // list is the tool list.
-func (f *files) list(ctx context.Context, a arguments) (result, error) {
+func (f *files) list(ctx context.Context, a arguments, m *memory) (result, error) {
 	s, err := f.reach(reading, a.text("path", "."))
 	if err != nil {
 		return result{}, err
@@ -34,7 +33,7 @@ func (f *files) list(ctx context.Context, a arguments) (result, error) {
 		return result{}, err
 	}
 	defer d.close()
-	names, err := d.names(f.Limits.Entries)
+	names, err := d.names(f.Limits.Entries, m)
 	if err != nil {
 		return result{}, err
 	}
@@ -47,20 +46,26 @@ func (f *files) list(ctx context.Context, a arguments) (result, error) {
 			break
 		}
 		if e, ok := f.entry(d, s.rel, name); ok {
+			if err := m.take(entrySize + len(e.spot.rel) + len(e.spot.real)); err != nil {
+				return result{}, err
+			}
 			shown = append(shown, e)
 		}
 	}
 	complete := len(shown) <= maxListed
-	return listing(shown[:min(len(shown), maxListed)], complete), nil
+	return listing(shown[:min(len(shown), maxListed)], complete, m), nil
 }
 
 // names returns the names in the directory, sorted. They are what the directory
 // itself says; what its entries are is asked of each.
-func (d *folder) names(most int) ([]string, error) {
+func (d *folder) names(most int, m *memory) ([]string, error) {
 	var names []string
 	for {
 		some, err := d.self.Readdirnames(1024)
 		names = append(names, some...)
+		if err := m.take(namesSize(some)); err != nil {
+			return nil, err
+		}
 		switch {
 		case len(names) > most:
 			return nil, problem("there are more entries than one call looks at")
@@ -91,9 +96,12 @@ func (f *files) entry(d *folder, rel, name string) (entry, bool) {
 	return e, f.shows(e.spot)
 }
 
-func listing(entries []entry, complete bool) result {
-	var lines strings.Builder
-	r := result{structured: []byte(`{"entries":[`)}
+func listing(entries []entry, complete bool, m *memory) result {
+	size := 0
+	for _, e := range entries {
+		size += lineSize + written(e.name)
+	}
+	r, lines := lined(`{"entries":[`, size, m)
 	for i, e := range entries {
 		kind := kindOf(e.info)
 		if i > 0 {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // read is the tool read.
-func (f *files) read(ctx context.Context, a arguments) (result, error) {
+func (f *files) read(ctx context.Context, a arguments, m *memory) (result, error) {
 	s, err := f.reach(reading, a.text("path", ""))
 	if err != nil {
 		return result{}, err
@@ -37,12 +38,15 @@ func (f *files) read(ctx context.Context, a arguments) (result, error) {
 		return result{}, err
 	}
 	defer file.Close()
-	p := page{from: a.number("offset", 1), lines: a.number("limit", maxLines), bytes: f.Limits.Read}
+	p := page{memory: m, from: a.number("offset", 1), lines: a.number("limit", maxLines), bytes: f.Limits.Read}
 	if err := p.read(ctx, file); err != nil {
 		return result{}, err
 	}
-	var r result
+	r := result{memory: m}
 	if isText(p.data) {
+		if err := m.take(len(p.data)); err != nil {
+			return result{}, err
+		}
 		r.text(string(p.data))
 		if note := p.note(); note != "" {
 			r.text(note)
@@ -52,7 +56,8 @@ func (f *files) read(ctx context.Context, a arguments) (result, error) {
 	if a.has("offset") || a.has("limit") {
 		return result{}, problem("the file is not text, and has no lines")
 	}
-	data, err := f.all(file, info)
+	m.give(cap(p.data))
+	data, err := f.all(file, info, m)
 	if err != nil {
 		return result{}, err
 	}
@@ -62,13 +67,15 @@ func (f *files) read(ctx context.Context, a arguments) (result, error) {
 }
 
 // all reads a file that is shown whole or not at all.
-func (f *files) all(file *os.File, info fs.FileInfo) ([]byte, error) {
+func (f *files) all(file *os.File, info fs.FileInfo, m *memory) ([]byte, error) {
 	tooLarge := problemf("the file is not text and holds more than %d bytes", f.Limits.Read)
 	if info.Size() > int64(f.Limits.Read) {
 		return nil, tooLarge
 	}
-	data, err := io.ReadAll(io.NewSectionReader(file, 0, int64(f.Limits.Read)+1))
+	data, err := m.read(io.NewSectionReader(file, 0, int64(f.Limits.Read)+1), nil, f.Limits.Read)
 	switch {
+	case errors.Is(err, upstream.ErrNoRoom):
+		return nil, err
 	case err != nil:
 		return nil, explain(err)
 	case len(data) > f.Limits.Read:
@@ -79,6 +86,7 @@ func (f *files) all(file *os.File, info fs.FileInfo) ([]byte, error) {
 
 // page is a run of lines of a file.
 type page struct {
+	memory             *memory
 	from, lines, bytes int // what is asked for
 
 	data []byte // what was read
@@ -109,10 +117,11 @@ func (p *page) read(ctx context.Context, file io.Reader) error {
 			p.last++
 		}
 		if room := p.bytes - len(p.data); len(part) > room {
-			p.fill(part[:room], start)
-			return nil
+			return p.fill(part[:room], start)
 		}
-		p.data = append(p.data, part...)
+		if err := p.add(part); err != nil {
+			return err
+		}
 		start = err == nil
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
 			return explain(err)
@@ -122,16 +131,30 @@ func (p *page) read(ctx context.Context, file io.Reader) error {
 
 // fill ends a page that is full: before the line that no longer fits, or in it
 // when it is the only one.
-func (p *page) fill(part []byte, start bool) {
+func (p *page) fill(part []byte, start bool) error {
 	p.more = true
 	if p.last > p.from {
 		if !start {
 			p.data = p.data[:1+lastBreak(p.data)]
 		}
 		p.last--
-		return
+		return nil
 	}
-	p.data, p.cut = whole(append(p.data, part...)), true
+	err := p.add(part)
+	p.data, p.cut = whole(p.data), true
+	return err
+}
+
+// add puts a part behind what was read, which has memory made for as much again.
+func (p *page) add(part []byte) error {
+	if len(part) > cap(p.data)-len(p.data) {
+		var err error
+		if p.data, err = p.memory.grow(p.data, max(len(part), min(len(p.data), p.bytes-len(p.data)))); err != nil {
+			return err
+		}
+	}
+	p.data = append(p.data, part...)
+	return nil
 }
 
 func lastBreak(data []byte) int {
@@ -178,7 +201,7 @@ func (p *page) note() string {
 }
 
 // info is the tool info.
-func (f *files) info(_ context.Context, a arguments) (result, error) {
+func (f *files) info(_ context.Context, a arguments, _ *memory) (result, error) {
 	s, err := f.reach(reading, a.text("path", ""))
 	if err != nil {
 		return result{}, err

@@ -10,44 +10,92 @@ import (
 	"capgate/wire"
 )
 
-// result is the result of a tools/call while it is put together.
+const content = `{"content":[`
+
+const (
+	blockSize = 128 // bytes of a block, or of the end of a result, besides what it shows
+	lineSize  = 64  // bytes of a line, and of the same for programs, besides what they show
+)
+
+// result is the result of a tools/call while it is put together. What there is no
+// memory for is left out, as the call fails then.
 type result struct {
-	blocks     []byte // the members of content
-	structured []byte // an object, nil for none
+	memory     *memory // nil for a short one
+	blocks     []byte  // it, up to the members of content
+	structured []byte  // an object, nil for none
 }
 
-func (r *result) block(kind string) {
-	if len(r.blocks) > 0 {
-		r.blocks = append(r.blocks, ',')
+// lined begins a result of so many bytes of lines, and of the same for programs.
+func lined(structured string, size int, m *memory) (result, *strings.Builder) {
+	r, lines := result{memory: m, structured: []byte(structured)}, new(strings.Builder)
+	if m.take(2*size) == nil {
+		r.structured = append(make([]byte, 0, size), structured...)
+		lines.Grow(size)
 	}
-	r.blocks = append(append(append(r.blocks, `{"type":"`...), kind...), '"')
+	return r, lines
+}
+
+// block begins a block of so many bytes, if there is room for them.
+func (r *result) block(kind string, size int) bool {
+	blocks, err := r.memory.grow(r.blocks, size+len(r.structured)+2*blockSize)
+	if err != nil {
+		return false
+	}
+	before := ","
+	if len(blocks) == 0 {
+		before = content
+	}
+	r.blocks = append(append(append(append(blocks, before...), `{"type":"`...), kind...), '"')
+	return true
+}
+
+// written is how many bytes a text is in JSON, at most.
+func written(s string) int {
+	size, valid := len(s), utf8.ValidString(s)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\n' || c == '\t' || c == '"' || c == '\\':
+			size++
+		case c < ' ' || c == 0x7f || c >= utf8.RuneSelf && !valid:
+			size += 5
+		case c == 0xe2: // of which two kinds of line breaks are
+			size += 3
+		}
+	}
+	return size
 }
 
 // text adds a block of text.
 func (r *result) text(s string) {
-	r.block("text")
-	r.blocks = append(wire.AppendString(append(r.blocks, `,"text":`...), s), '}')
+	if r.block("text", written(s)) {
+		r.blocks = append(wire.AppendString(append(r.blocks, `,"text":`...), s), '}')
+	}
 }
 
 // blob adds bytes that are no text: an image that models can see, or a resource.
 func (r *result) blob(uri, mime string, data []byte) {
-	encoded := base64.StdEncoding.EncodeToString(data)
+	kind, size := "resource", base64.StdEncoding.EncodedLen(len(data))+written(uri)+written(mime)
 	if isPicture(mime) {
-		r.block("image")
-		r.blocks = wire.AppendString(append(r.blocks, `,"data":`...), encoded)
-		r.blocks = append(wire.AppendString(append(r.blocks, `,"mimeType":`...), mime), '}')
-		return
+		kind = "image"
 	}
-	r.block("resource")
-	r.blocks = wire.AppendString(append(r.blocks, `,"resource":{"uri":`...), uri)
-	r.blocks = wire.AppendString(append(r.blocks, `,"mimeType":`...), mime)
-	r.blocks = append(wire.AppendString(append(r.blocks, `,"blob":`...), encoded), "}}"...)
+	switch {
+	case !r.block(kind, size):
+	case kind == "image":
+		r.blocks = base64.StdEncoding.AppendEncode(append(r.blocks, `,"data":"`...), data)
+		r.blocks = append(wire.AppendString(append(r.blocks, `","mimeType":`...), mime), '}')
+	default:
+		r.blocks = wire.AppendString(append(r.blocks, `,"resource":{"uri":`...), uri)
+		r.blocks = wire.AppendString(append(r.blocks, `,"mimeType":`...), mime)
+		r.blocks = append(base64.StdEncoding.AppendEncode(append(r.blocks, `,"blob":"`...), data), `"}}`...)
+	}
 }
 
-// encode writes the result.
+// encode ends the result, and returns it. Its memory was made with its last block.
 func (r *result) encode(failed bool) []byte {
-	dst := make([]byte, 0, len(r.blocks)+len(r.structured)+64)
-	dst = append(append(append(dst, `{"content":[`...), r.blocks...), ']')
+	if len(r.blocks) == 0 {
+		r.blocks = []byte(content)
+	}
+	dst := append(r.blocks, `]`...)
 	if r.structured != nil {
 		dst = append(append(dst, `,"structuredContent":`...), r.structured...)
 	}

@@ -3,12 +3,12 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
-	"strings"
 
+	"capgate/upstream"
 	"capgate/wire"
 )
 
@@ -24,8 +24,10 @@ const (
 // hunt is one search.
 type hunt struct {
 	*files
-	glob glob
-	text []byte
+	memory *memory
+	glob   glob
+	text   []byte
+	data   []byte // memory that files are read into
 
 	seen   int // entries looked at
 	total  int // bytes read
@@ -42,8 +44,8 @@ type hit struct {
 }
 
 // search is the tool search.
-func (f *files) search(ctx context.Context, a arguments) (result, error) {
-	h := hunt{files: f, text: []byte(a.text("text", ""))}
+func (f *files) search(ctx context.Context, a arguments, m *memory) (result, error) {
+	h := hunt{files: f, memory: m, text: []byte(a.text("text", ""))}
 	var err error
 	if h.glob, err = parseGlob(a.text("pattern", "")); err != nil {
 		return result{}, err
@@ -68,10 +70,11 @@ func (f *files) search(ctx context.Context, a arguments) (result, error) {
 
 // folder searches a directory, to which some way leads through the pattern.
 func (h *hunt) folder(ctx context.Context, d *folder, rel string, w way) error {
-	names, err := d.names(h.Limits.Entries - h.seen)
+	names, err := d.names(h.Limits.Entries-h.seen, h.memory)
 	if err != nil {
 		return err
 	}
+	defer h.memory.give(namesSize(names))
 	d.self.Close() // its names were all that was wanted; deep down there are many
 	for _, name := range names {
 		switch h.seen++; {
@@ -141,8 +144,12 @@ func (h *hunt) lines(d *folder, e entry) error {
 		h.passed++
 		return nil
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxSearched))
-	if h.total += len(data); h.total > maxTotal {
+	data, err := h.memory.read(file, h.data, maxSearched)
+	h.data = data
+	switch h.total += len(data); {
+	case errors.Is(err, upstream.ErrNoRoom):
+		return err
+	case h.total > maxTotal:
 		return problemf("there are more than %d bytes to search: search in a smaller directory", maxTotal)
 	}
 	if err != nil || !bytes.Contains(data, h.text) || !isText(data) {
@@ -160,8 +167,11 @@ func (h *hunt) lines(d *folder, e entry) error {
 
 // result writes what was found.
 func (h *hunt) result() result {
-	var lines strings.Builder
-	r := result{structured: []byte(`{"hits":[`)}
+	size := 0
+	for _, x := range h.hits {
+		size += lineSize + written(x.path) + written(x.text)
+	}
+	r, lines := lined(`{"hits":[`, size, h.memory)
 	for i, x := range h.hits {
 		if i > 0 {
 			r.structured = append(r.structured, ',')
@@ -171,7 +181,7 @@ func (h *hunt) result() result {
 		if x.line > 0 {
 			r.structured = strconv.AppendInt(append(r.structured, `,"line":`...), int64(x.line), 10)
 			r.structured = wire.AppendString(append(r.structured, `,"text":`...), x.text)
-			fmt.Fprintf(&lines, ":%d: %s", x.line, x.text)
+			fmt.Fprintf(lines, ":%d: %s", x.line, x.text)
 		}
 		r.structured = append(r.structured, '}')
 		lines.WriteByte('\n')
@@ -179,10 +189,10 @@ func (h *hunt) result() result {
 	r.structured = strconv.AppendBool(append(r.structured, `],"complete":`...), !h.full && h.passed == 0)
 	r.structured = append(r.structured, '}')
 	if h.full {
-		fmt.Fprintf(&lines, "[there are more than %d]\n", maxFound)
+		fmt.Fprintf(lines, "[there are more than %d]\n", maxFound)
 	}
 	if h.passed > 0 {
-		fmt.Fprintf(&lines, "[%d files are over %d bytes and were not searched]\n", h.passed, maxSearched)
+		fmt.Fprintf(lines, "[%d files are over %d bytes and were not searched]\n", h.passed, maxSearched)
 	}
 	r.text(lines.String())
 	return r

@@ -12,7 +12,7 @@ type tool struct {
 	name, title, help string
 	parameters        []parameter
 	hints             hints
-	run               func(context.Context, arguments) (result, error)
+	run               func(context.Context, arguments, *memory) (result, error)
 }
 
 // hints are the annotations of a tool. Each is said outright, because what a

@@ -51,7 +51,7 @@ type hop struct {
 }
 
 // fetch is the tool fetch.
-func (w *web) fetch(ctx context.Context, a arguments) (result, error) {
+func (w *web) fetch(ctx context.Context, a arguments, m *memory) (result, error) {
 	h := hop{method: strings.ToUpper(a.text("method", "get")), headers: a.fields("headers"), body: a.text("body", "")}
 	if a.has("body") && h.method != http.MethodPost && h.method != http.MethodPut {
 		return result{}, problem("only a post or a put has a body")
@@ -68,7 +68,7 @@ func (w *web) fetch(ctx context.Context, a arguments) (result, error) {
 		to, follows, err := h.location(answer)
 		if !follows && err == nil {
 			defer answer.Body.Close() //nolint:errcheck // what is read of it was read
-			return show(h.url.String(), answer, most)
+			return show(h.url.String(), answer, most, m)
 		}
 		answer.Body.Close() //nolint:errcheck // nothing of it was wanted
 		if err != nil {

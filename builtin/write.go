@@ -19,7 +19,7 @@ const (
 )
 
 // write is the tool write.
-func (f *files) write(_ context.Context, a arguments) (result, error) {
+func (f *files) write(_ context.Context, a arguments, _ *memory) (result, error) {
 	s, err := f.reach(writing, a.text("path", ""))
 	if err != nil {
 		return result{}, err
@@ -185,7 +185,7 @@ func plain(info fs.FileInfo) error {
 }
 
 // remove is the tool delete.
-func (f *files) remove(_ context.Context, a arguments) (result, error) {
+func (f *files) remove(_ context.Context, a arguments, _ *memory) (result, error) {
 	s, err := f.find(a.text("path", ""), true)
 	if err != nil {
 		return result{}, err

@@ -131,6 +131,30 @@ func TestBulkAnswers(t *testing.T) {
 	}
 }
 
+// TestBulkGiven: what an answer was made with, and does not hold, is there for others while
+// the call goes on.
+func TestBulkGiven(t *testing.T) {
+	taken, until := make(chan bool, 2), make(chan struct{})
+	up := files(t, &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		ok := r.Room.Take(2 << 20)
+		r.Room.Give(2 << 20)
+		taken <- ok
+		<-until
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}})
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 2 << 20}}, map[string]string{"scout": reader}, up)
+	args := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { w.client("scout").modern("tools/call", args, `{"elicitation":{}}`) })
+		if !<-taken {
+			t.Error("what was given back still counts")
+		}
+	}
+	close(until)
+	calls.Wait()
+}
+
 // TestBulkUnannounced: of a message whose length was not announced only what came counts
 // once it is here, so that there is room for the answers to many of them.
 func TestBulkUnannounced(t *testing.T) {

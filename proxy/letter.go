@@ -108,6 +108,9 @@ func (v *visit) Take(bytes int) bool {
 	return ok
 }
 
+// Give takes back what of it an answer was made with and does not hold.
+func (v *visit) Give(bytes int) { v.lighten(int64(bytes)) }
+
 // unload takes back what was counted.
 func (v *visit) unload() { v.lighten(v.bulk) }
 

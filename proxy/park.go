@@ -70,6 +70,10 @@ func (p *parked) Take(bytes int) bool {
 	return p.now != nil && (p.now.call.room == nil || p.now.call.room.Take(bytes))
 }
 
+// Give leaves what was taken with the request that it was taken for, which may not be the
+// one that waits now.
+func (p *parked) Give(int) {}
+
 // waiting is what waits for the call at the moment, nil while nobody does.
 func (p *parked) waiting() *errand {
 	p.mu.Lock()

@@ -64,9 +64,12 @@ type Request struct {
 
 // Room bounds the memory of several answers together.
 type Room interface {
-	// Take takes so many bytes more, or says that there are no more. Nobody gives
-	// them back: who made the request knows for how long it needs the answer.
+	// Take takes so many bytes more, or says that there are no more. What an answer
+	// takes nobody gives back: who made the request knows for how long it needs it.
 	Take(bytes int) bool
+
+	// Give gives back so many bytes of those that were taken and are in no answer.
+	Give(bytes int)
 }
 
 // Field is one header of a request.

@@ -116,12 +116,12 @@ func (x *exchange) single(resp *http.Response) (Answer, error) {
 	defer func() { _ = resp.Body.Close() }()
 	x.body.src = resp.Body
 	if !x.body.expect(min(resp.ContentLength, int64(x.limit))) {
-		return Answer{}, noRoom(x.name)
+		return Answer{}, NoRoom(x.name)
 	}
 	body, err := x.readWhole(&x.body, resp.ContentLength, x.into)
 	switch {
 	case errors.Is(err, ErrNoRoom):
-		return Answer{}, noRoom(x.name)
+		return Answer{}, NoRoom(x.name)
 	case errors.Is(err, errLong):
 		return Answer{}, x.failed("answers with too much; ask it for less", err)
 	case err != nil && x.ctx.Err() != nil:
@@ -203,7 +203,7 @@ func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
 		x.body.next()
 		switch err := ev.next(); {
 		case errors.Is(err, ErrNoRoom):
-			return Answer{}, noRoom(x.name)
+			return Answer{}, NoRoom(x.name)
 		case errors.Is(err, errLong):
 			return Answer{}, x.failed("sends an event that is too long", nil)
 		case err != nil:

@@ -16,12 +16,13 @@ var ErrNoRoom = errors.New("other long answers are waited for, or not yet taken"
 func (r *Request) Fitting(upstream string, a Answer, err error) (Answer, error) {
 	size := len(a.Result) + len(a.Error)
 	if err == nil && r.Room != nil && size > FreeRoom && !r.Room.Take(size-FreeRoom) {
-		return Answer{}, noRoom(upstream)
+		return Answer{}, NoRoom(upstream)
 	}
 	return a, err
 }
 
-func noRoom(upstream string) *Failed {
+// NoRoom says of an upstream that its answer is longer than there is room for.
+func NoRoom(upstream string) *Failed {
 	return &Failed{Upstream: upstream, Text: "answers with more than there is room for now", Err: ErrNoRoom}
 }
 
