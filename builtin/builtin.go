@@ -50,6 +50,7 @@ type Limits struct {
 	Write    int           // bytes that one call writes
 	Entries  int           // entries that a list or a search looks at
 	Response int           // bytes of a response's body
+	Answer   int           // bytes of a result; a file or a body in it may have half as many
 	Time     time.Duration // of a whole call
 }
 
@@ -59,6 +60,7 @@ const (
 	DefaultWrite    = 8 << 20
 	DefaultEntries  = 50_000
 	DefaultResponse = 5 << 20
+	DefaultAnswer   = 64 << 20
 	DefaultTime     = 30 * time.Second
 )
 
@@ -66,11 +68,12 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range [...]struct {
 		field *int
 		value int
-	}{{&l.Read, DefaultRead}, {&l.Write, DefaultWrite}, {&l.Entries, DefaultEntries}, {&l.Response, DefaultResponse}} {
+	}{{&l.Read, DefaultRead}, {&l.Write, DefaultWrite}, {&l.Entries, DefaultEntries}, {&l.Response, DefaultResponse}, {&l.Answer, DefaultAnswer}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}
 	}
+	l.Read, l.Response = min(l.Read, l.Answer/2), min(l.Response, l.Answer/2) // they are longer as they are written
 	if l.Time <= 0 {
 		l.Time = DefaultTime
 	}
@@ -122,7 +125,7 @@ func Mapping(kind string) (*mapping.Mapping, error) {
 
 // connect makes a connection of a server's tools.
 func connect(kind string, o Options, tools []tool, shut func() error) upstream.Conn {
-	c := &conn{name: o.Name, tools: tools, time: o.Limits.Time, done: make(chan struct{}), close: shut}
+	c := &conn{name: o.Name, tools: tools, most: o.Limits.Answer, time: o.Limits.Time, done: make(chan struct{}), close: shut}
 	c.server = wire.AppendString([]byte(`{"name":`), "capgate-"+kind)
 	c.server = append(wire.AppendString(append(c.server, `,"version":`...), o.version()), '}')
 	c.list = append(c.list, `{"tools":[`...)

@@ -24,6 +24,7 @@ type conn struct {
 	server []byte // its name and version
 	tools  []tool
 	list   []byte // the result of tools/list
+	most   int    // bytes of the result of a call
 	time   time.Duration
 
 	once  sync.Once
@@ -58,23 +59,31 @@ func (c *conn) Call(ctx context.Context, r upstream.Request, _ upstream.Sink) (u
 		}
 		return upstream.Answer{Result: c.list}, nil
 	case "tools/call":
-		m := &memory{room: r.Room}
-		err := m.take(doc.Memory() + 2*len(r.Params)) // what is made of the arguments
-		var answer upstream.Answer
-		if err == nil {
-			answer, err = c.call(ctx, doc.Root(), m)
-		}
-		m.settle(cap(answer.Result))
-		if m.full {
-			return upstream.Answer{}, upstream.NoRoom(c.name)
-		}
-		return answer, err
+		return c.counted(ctx, r, &doc)
 	}
 	return refuse(unknownMethod)
 }
 
 func refuse(failure string) (upstream.Answer, error) {
 	return upstream.Answer{Error: []byte(failure)}, nil
+}
+
+// counted calls a tool, and answers with no more than there is room for.
+func (c *conn) counted(ctx context.Context, r upstream.Request, doc *wire.Doc) (upstream.Answer, error) {
+	var answer upstream.Answer
+	m := &memory{room: r.Room}
+	err := m.take(doc.Memory() + 2*len(r.Params)) // what is made of the arguments
+	if err == nil {
+		answer, err = c.call(ctx, doc.Root(), m)
+	}
+	switch {
+	case m.full:
+		answer, err = upstream.Answer{}, upstream.NoRoom(c.name)
+	case len(answer.Result) > c.most:
+		answer, err = upstream.Answer{}, &upstream.Failed{Upstream: c.name, Text: "answers with too much; ask it for less"}
+	}
+	m.settle(cap(answer.Result))
+	return answer, err
 }
 
 // call runs a tool.

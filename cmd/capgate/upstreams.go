@@ -298,7 +298,9 @@ func (s *servers) headers(u *config.Upstream) ([]upstream.Field, error) {
 
 func (s *servers) openBuiltin(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
 	return func(_ context.Context, p proxy.Peer) (upstream.Conn, error) {
-		return builtin.Open(u.Builtin, builtin.Options{Name: u.Name, Root: u.Root, Decide: p.Decide, Version: version})
+		return builtin.Open(u.Builtin, builtin.Options{
+			Name: u.Name, Root: u.Root, Decide: p.Decide, Version: version, Limits: builtin.Limits{Answer: u.Answer, Time: u.Call},
+		})
 	}
 }
 
