@@ -3,10 +3,10 @@ package skills
 import (
 	"cmp"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"capgate/capability"
 )
@@ -48,23 +48,30 @@ func injected(h *head, text string) []Need {
 	return needs
 }
 
-// isSplit reports whether there is more of what is filled in once numbers or names are, which
-// clients do first: nothing is typed for $9, so that $ARG$9UMENTS is all that is typed.
+// isSplit reports whether more may be filled in once something was. Clients do one kind after
+// the other, and what nothing was typed for is nothing: without $9, $ARG$9UMENTS is all that
+// is typed, and $$ARGUMENTS[9]9 is $9.
 func isSplit(text string, names []string) bool {
-	const all = "$ARGUMENTS"
-	if !strings.Contains(text, "$") {
-		return false
+	others := strings.Join(names, "")
+	inName := func(r rune) bool {
+		return r != '$' && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_[]", r) || strings.ContainsRune(others, r))
 	}
-	whole, unnamed := strings.Count(text, all), text
-	for _, name := range names {
-		unnamed = strings.ReplaceAll(unnamed, "$"+name, "")
+	for at := 0; ; at++ {
+		next := strings.IndexByte(text[at:], '$')
+		if next < 0 {
+			return false
+		}
+		at += next
+		if !strings.HasSuffix(strings.TrimRightFunc(text[:at], inName), "$") {
+			continue
+		}
+		for size := range places(text[at:], names) {
+			if behind, _ := utf8.DecodeRuneInString(text[at+size:]); behind == '$' || inName(behind) {
+				return true
+			}
+		}
 	}
-	return slices.ContainsFunc([]string{text, unnamed}, func(s string) bool {
-		return strings.Count(numbered.ReplaceAllLiteralString(s, ""), all) > whole
-	})
 }
-
-var numbered = regexp.MustCompile(`\$[0-9]+`)
 
 // Prompt is what clients do by themselves with the text of a prompt, which they run like
 // that of a skill.
