@@ -44,6 +44,9 @@ func (r *request) choice(v wire.Value) bool {
 // the tools that stay: a provider could offer what it is told to use.
 func (r *request) unoffered(v wire.Value) bool {
 	kind := textOf(v, "type")
+	if text, ok := v.Str(); ok {
+		kind = text
+	}
 	switch kind {
 	case "", "auto", "any", "none", "required", "tool", "function", "custom", "allowed_tools", "computer_use":
 		return false

@@ -184,10 +184,13 @@ func (r *request) server(v wire.Value) bool {
 	}
 	r.rests(invoke, c.named(tools)...)
 	r.connected = append(r.connected, Connector{Name: name, URL: c.URL, Tools: tools})
-	changed := !same(allowed, tools) || configuration.Len() != 1
+	begin, size := `{"allowed_tools":`, 1
+	if !enabled(configuration, true) {
+		begin, size = `{"enabled":false,"allowed_tools":`, 2
+	}
+	changed := !same(allowed, tools) || configuration.Len() != size
 	if changed {
-		object := appendList([]byte(`{"allowed_tools":`), tools)
-		r.set(v, "tool_configuration", append(object, '}'))
+		r.set(v, "tool_configuration", append(appendList([]byte(begin), tools), '}'))
 	}
 	if len(r.without(v, "authorization_token")) > 0 || changed {
 		r.note(Change{Tool: "mcp_servers " + clip(name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Tools: c.named(tools)})

@@ -29,7 +29,7 @@ func (r *request) runs(v wire.Value) (capability.Code, string) {
 	if code, why := r.needs(codeExecution); why != "" {
 		return code, why
 	}
-	if code, why := r.anew(where, kind); why != "" {
+	if code, why := r.anew(where, kind, textOf(v, "type") == "shell"); why != "" {
 		return code, why
 	}
 	if name := stranger(where, "type file_ids memory_limit network_policy skills"); name != "" {
@@ -73,12 +73,14 @@ func isEmpty(v wire.Value) bool {
 }
 
 // anew returns why a container is none that is made for this request.
-func (r *request) anew(where wire.Value, kind string) (capability.Code, string) {
+func (r *request) anew(where wire.Value, kind string, shell bool) (capability.Code, string) {
 	switch {
 	case where.Kind() == wire.Invalid || where.Kind() == wire.Null:
 		return capability.NotAvailable, "it does not say where it runs: what it may reach there could not be written"
 	case where.Kind() != wire.Object || kind != "auto" && kind != "container_auto":
 		return capability.ScopeViolation, "what a container that exists already may reach is not known here"
+	case r.kit != routerKit && shell != (kind == "container_auto"):
+		return capability.NotAvailable, `"` + kind + `" is not known in a tool of this type`
 	case r.kit == routerKit && r.resumes:
 		return capability.ScopeViolation, "it would go on in the container of session_id, prompt_cache_key or a call that came before, and nobody knows here whose that is"
 	case kind == "auto" && r.resumes:

@@ -43,6 +43,11 @@ func (r *request) calls(v wire.Value, waits bool) bool {
 	if says(v, "toolType") && says(v, "tool_type") {
 		r.refuse("the type of a tool stands in both spellings")
 	}
+	for _, name := range []string{"id", "toolType", "tool_type"} {
+		if member, _ := v.Get(name); says(v, name) && member.Kind() != wire.String {
+			r.refuse(name + " should be text")
+		}
+	}
 	p := pending{textOf(v, "id"), cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))}
 	if !waits {
 		delete(r.waiting, p)

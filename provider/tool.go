@@ -123,6 +123,7 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 		if code, why = r.reads(t.verb); why == "" {
 			in, _ := v.Get("parameters")
 			r.onX(kind, v, in)
+			code, why = r.apart(v, in)
 		}
 	case unscoped:
 		if code, why = r.needs(t.verb); why == "" {
@@ -152,6 +153,21 @@ func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string
 	r.knownOnly(v, localMembers(kind))
 	r.opaqueIn(v, ofFunction)
 	return r.judgeFunction(v, kind)
+}
+
+// apart returns why a tool that takes no list of domains is left out: for a member that is
+// about other tools, or that nothing has a name for. What else there may be is not known for
+// all of them.
+func (r *request) apart(v, in wire.Value) (capability.Code, string) {
+	r.inputs(v)
+	for _, v := range []wire.Value{v, in} {
+		for key := range v.Members() {
+			if name, _ := key.Str(); name == "" || carries(name) && fold(name) != "alloweddomains" {
+				return capability.NotAvailable, `"` + clip(name) + `" is not known in a tool of this type`
+			}
+		}
+	}
+	return "", ""
 }
 
 // knownOnly refuses members of an object that are not in a list of names.

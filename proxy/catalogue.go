@@ -37,6 +37,7 @@ type source struct {
 	line     *line
 	editions [listKinds]edition // of its lists
 	claims   []claim            // what of its resources are skills
+	called   map[string]bool    // what those are called, as prompts are
 	unknown  bool               // nobody knows yet
 }
 

@@ -29,7 +29,6 @@ type downstream struct {
 
 	control *http.ResponseController
 	given   time.Time // when the agent was last given time to take a piece
-	last    byte      // that was written
 	size    int
 }
 
@@ -195,7 +194,6 @@ func (d *downstream) write(piece []byte) error {
 	if len(piece) == 0 {
 		return nil
 	}
-	d.last = piece[len(piece)-1]
 	if _, err := d.w.Write(piece); err != nil {
 		return err
 	}
@@ -211,10 +209,7 @@ func (d *downstream) breakOff(cause error) {
 	if !d.events {
 		panic(http.ErrAbortHandler)
 	}
-	var event bytes.Buffer
-	if d.last != '\n' {
-		event.WriteString("\n\n")
-	}
+	event := bytes.NewBufferString("\n\n") // the last one may not have ended
 	event.Write(d.vendor.Failure(provider.Refused{Status: http.StatusBadGateway, Code: capability.UpstreamFailed, Why: why}))
 	_ = d.write(event.Bytes()) // an agent that is gone will not miss it
 }

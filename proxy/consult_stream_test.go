@@ -251,6 +251,20 @@ func TestConsultBrokenOff(t *testing.T) {
 	}
 }
 
+// TestConsultBrokenOffWithin: so that what the gateway says of it stands in an event of its own.
+func TestConsultBrokenOffWithin(t *testing.T) {
+	for _, began := range []string{"event: x\ndata: {\"a\":1}\n", "data: {\"a\":1}\r\n", "data: {\"x"} {
+		from := make(chan string, 2)
+		v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
+		from <- began
+		from <- "break off"
+		got := text(t, v.ask("POST", messages, greeting))
+		if !strings.HasPrefix(got, began+"\n\nevent: error\ndata: {") {
+			t.Errorf("%q ends as %q", began, got)
+		}
+	}
+}
+
 // TestConsultUnreachable: nobody listens where the provider should be.
 func TestConsultUnreachable(t *testing.T) {
 	v := consulting(t, proxy.Options{}, nil)

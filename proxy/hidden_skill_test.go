@@ -205,15 +205,16 @@ func TestUnrecordedSkillIsNotRead(t *testing.T) {
 func TestPromptsOfSkills(t *testing.T) {
 	s := newSkillServer(true, map[string]string{
 		"skill://fine/SKILL.md": skillText("fine", "", "Fine.\n"), "skill://deploy/SKILL.md": skillText("deploy", "allowed-tools: Bash\n", hiddenText),
+		"skill://dot.ted/SKILL.md":   skillText("dot.ted", "allowed-tools: Bash\n", hiddenText),
 		"skill://a/spelled/SKILL.md": skillText("other", "allowed-tools: Bash\n", hiddenText),
 	})
-	s.lists["prompts/list"] = `"prompts":[{"name":"fine"},{"name":"Deploy"},{"name":"deploy"},{"name":"other"},{"name":"spelled"},{"name":"more"}]`
+	s.lists["prompts/list"] = `"prompts":[{"name":"fine"},{"name":"Deploy"},{"name":"deploy"},{"name":"other"},{"name":"spelled"},{"name":"hub__deploy"},{"name":"hub___deploy"},{"name":"a__b__dot.ted"},{"name":"more"}]`
 	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 	inEras(t, w, "scout", func(t *testing.T, do ask) {
-		if a := do("prompts/list", "{}"); mentions(a, "eploy", "other", "spelled") || !mentions(a, "files__fine") || !mentions(a, "files__more") {
+		if a := do("prompts/list", "{}"); mentions(a, "eploy", "other", "spelled", "ted") || !mentions(a, "files__fine") || !mentions(a, "files__more") {
 			t.Errorf("the prompts are %s", a.Raw)
 		}
-		for _, name := range []string{"deploy", "Deploy", "other", "spelled"} {
+		for _, name := range []string{"deploy", "Deploy", "other", "spelled", "hub__deploy", "hub___deploy", "a__b__dot_ted"} {
 			if a := do("prompts/get", `{"name":"files__`+name+`"}`); denialOf(t, a).Code != "unknown_tool" {
 				t.Errorf("%s: %s", name, a.Raw)
 			}

@@ -106,10 +106,7 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 }
 
 // claim is a folder of a server that is a skill's, whether or not it is shown.
-type claim struct {
-	root, loose string
-	names       []string // by its folder, by the list, and by what it says
-}
+type claim struct{ root, main, loose string }
 
 // maxServedNeeds is how many things the skills of one server may require together. To
 // compare one with what an agent holds takes some thousandth of a second, for each agent.
@@ -118,24 +115,37 @@ const maxServedNeeds = 2048
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
-	from.unknown = items == nil
+	from.unknown, from.called = items == nil, map[string]bool{}
 	needs := 0
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
 		if it.skill.root != "" {
-			from.claims = append(from.claims, claim{it.skill.root, looseURI(it.skill.root), []string{segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name}})
+			from.claims = append(from.claims, claim{it.skill.root, it.skill.uri(), looseURI(it.skill.root)})
+			for _, name := range []string{segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name} {
+				if name != "" {
+					from.called[promptName(name)] = true
+				}
+			}
 		}
 		needs += len(s.about.Needs)
 		a.skilled = append(a.skilled, s)
 	}
 }
 
-// prompts reports whether a prompt of the server may be one of its skills. Those are prompts
-// for who sees them, and none for others.
+// prompts reports whether a prompt of the server may be one of its skills, also behind what
+// the server has put before the name. Those are prompts for who sees them, and none for others.
 func (s *source) prompts(name string) bool {
-	is := func(other string) bool { return strings.EqualFold(other, name) }
-	return s.unknown || slices.ContainsFunc(s.claims, func(c claim) bool { return slices.ContainsFunc(c.names, is) })
+	name = promptName(name)
+	for at := range name {
+		if s.called[name[at:]] && (at == 0 || strings.HasSuffix(name[:at], separator)) {
+			return true
+		}
+	}
+	return s.unknown
 }
+
+// promptName is what a skill is called as a prompt, but for its case.
+func promptName(name string) string { return foldName(strings.ReplaceAll(name, ".", "_")) }
 
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.
@@ -162,7 +172,7 @@ func (cat *catalogue) unless(l *line, uri string) *line {
 // secludesTemplate reports whether a template may describe a skill's files.
 func (s *source) secludesTemplate(template string) bool {
 	literal, _, _ := strings.Cut(template, "{")
-	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return fits(template, c.root+"/"+skillFile) })
+	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return strings.HasPrefix(c.main, literal) && fits(template, c.main) })
 }
 
 // tells reports whether what completes a template may be the name of a skill, or of one
