@@ -253,7 +253,7 @@ func TestConsultBrokenOff(t *testing.T) {
 
 // TestConsultBrokenOffWithin: so that what the gateway says of it stands in an event of its own.
 func TestConsultBrokenOffWithin(t *testing.T) {
-	for _, began := range []string{"event: x\ndata: {\"a\":1}\n", "data: {\"a\":1}\r\n", "data: {\"x"} {
+	for _, began := range []string{"event: x\ndata: {\"a\":1}\n", "data: {\"a\":1}\r\n"} {
 		from := make(chan string, 2)
 		v := consulting(t, proxy.Options{}, pieces(eventStream, from, nil))
 		from <- began
