@@ -50,7 +50,8 @@ func injected(h *head, text string) []Need {
 
 // isSplit reports whether more may be filled in once something was. Clients do one kind after
 // the other, and what nothing was typed for is nothing: without $9, $ARG$9UMENTS is all that
-// is typed, and $$ARGUMENTS[9]9 is $9.
+// is typed, and $$ARGUMENTS[9]9 is $9. Names come first, so that what is typed for one may be
+// the rest: $$issue is $1 where that is 1.
 func isSplit(text string, names []string) bool {
 	others := strings.Join(names, "")
 	inName := func(r rune) bool {
@@ -65,7 +66,10 @@ func isSplit(text string, names []string) bool {
 		if !strings.HasSuffix(strings.TrimRightFunc(text[:at], inName), "$") {
 			continue
 		}
-		for size := range places(text[at:], names) {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(text[at+1:], name) }) {
+			return true
+		}
+		for size := range places(text[at:], nil) {
 			if behind, _ := utf8.DecodeRuneInString(text[at+size:]); behind == '$' || inName(behind) {
 				return true
 			}
@@ -173,12 +177,44 @@ func ledOut(text string, names []string) string {
 			if blank < end {
 				blank = wordEnd(text, end)
 				word := text[end:blank]
-				hidden = strings.Contains(word, "$") && strings.Count(word, ".") > 1 && strings.ContainsAny(word, `/\`)
+				hidden = strings.Contains(word, "$") && strings.Count(word, ".") > 1 && strings.ContainsAny(word, `/\`) && (len(names) > 0 || leavesUp(word))
 			}
 			if up < blank || hidden || isUp(text[end:], names) {
 				return clip(text[at:blank])
 			}
 		}
+	}
+}
+
+// leavesUp reports whether there is a .. in a word once all that is filled in is nothing.
+func leavesUp(word string) bool {
+	notADot := func(r rune) bool { return r != '.' }
+	return slices.ContainsFunc([]string{emptied(word, false), emptied(word, true)}, func(short string) bool {
+		return slices.Contains(strings.FieldsFunc(short, notADot), "..")
+	})
+}
+
+// emptied is a word without what is filled in, of which clients take the shortest or the
+// longest there may be.
+func emptied(word string, longest bool) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(word, '$')
+		if at < 0 {
+			b.WriteString(word)
+			return b.String()
+		}
+		size := 0
+		for n := range places(word[at:], nil) {
+			if size == 0 || longest {
+				size = n
+			}
+		}
+		if size == 0 { // it is no place
+			at++
+		}
+		b.WriteString(word[:at])
+		word = word[at+size:]
 	}
 }
 

@@ -89,7 +89,7 @@ func TestTypedIn(t *testing.T) {
 func TestSplit(t *testing.T) {
 	index, number := regexp.MustCompile(`\$ARGUMENTS\[\d+\]`), regexp.MustCompile(`\$\d+`)
 	command := regexp.MustCompile("!`[^`]+`")
-	pieces := append(strings.Fields("! ` $9 $12 9 $ $ $ARG UMENTS $ARGUMENTS ARGUMENTS $ARGUMENTS[9] ARG [9] date"), " ")
+	pieces := append(strings.Fields("! ` $9 $12 9 $ $ $ARG UMENTS $ARGUMENTS ARGUMENTS $ARGUMENTS[9] ARG [9] date $issue"), " ")
 	r := rand.New(rand.NewPCG(5, 6))
 	found := 0
 	for range 600_000 {
@@ -99,15 +99,19 @@ func TestSplit(t *testing.T) {
 		}
 		text := b.String()
 		for i, arg := range []string{"why it fails!", "`go test` x", "!", ""} {
-			filled := text
+			first, words := []string{"9", "x"}[r.IntN(2)], strings.NewReplacer("$9", arg, "$12", "")
+			filled := strings.ReplaceAll(text, "$issue", first)
 			if i%2 == 1 || r.IntN(2) == 0 { // not all clients know these
 				filled = index.ReplaceAllLiteralString(filled, "")
+			}
+			if first == "9" { // that many words are typed, of which this is the last
+				filled = words.Replace(filled)
 			}
 			filled = strings.ReplaceAll(number.ReplaceAllLiteralString(filled, ""), "$ARGUMENTS", arg)
 			if !command.MatchString(filled) {
 				continue
 			}
-			if found++; skills.Parse("one", []byte(top+"---\n"+text), skills.Options{}).Needs == nil {
+			if found++; skills.Parse("one", []byte(top+"arguments: issue\n---\n"+text), skills.Options{}).Needs == nil {
 				t.Fatalf("%q needs nothing, and is %q once %q is filled in", text, filled, arg)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // mention is what stands behind an @ that begins a word, or would once a client has filled
@@ -41,7 +42,8 @@ func mentions(text string) iter.Seq[mention] {
 			if i < 0 {
 				return
 			}
-			begins := at+i == 0 || strings.IndexByte(wordBytes, text[at+i-1]) < 0 || endsFilled(text[at:at+i])
+			before := text[at : at+i]
+			begins, quotes := at+i == 0 || strings.IndexByte(wordBytes, text[at+i-1]) < 0 || endsFilled(before), at+i == 0 || opensQuote(before)
 			if at += i + 1; at > end {
 				end = wordEnd(text, at)
 				word := text[at:end]
@@ -53,7 +55,7 @@ func mentions(text string) iter.Seq[mention] {
 			}
 			m := mention{word: text[at:end], path: text[at:end], last: text[max(at, slash+1):end], filled: dollar >= at}
 			m.out = m.filled || up >= at
-			if quoted, ok := strings.CutPrefix(text[at:], `"`); ok {
+			if quoted, ok := strings.CutPrefix(text[at:], `"`); ok && quotes {
 				m = m.within(quoted)
 			}
 			if !yield(m) {
@@ -78,6 +80,13 @@ func (m mention) within(text string) mention {
 func endsFilled(text string) bool {
 	i := strings.LastIndexByte(text, '$')
 	return i >= 0 && strings.TrimLeftFunc(text[i+1:], func(r rune) bool { return isWordRune(r) || strings.ContainsRune("{}[]", r) }) == ""
+}
+
+// opensQuote reports whether a path in quotes may be mentioned behind a text: behind a blank,
+// a mark of other scripts or what is filled in, and not behind the $ of a shell's "$@".
+func opensQuote(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(text)
+	return isBlank(last) || last >= utf8.RuneSelf || endsFilled(text) && last != '$'
 }
 
 // pathIn finds the first path that a text mentions and that leads out of the folder that a
