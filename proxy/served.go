@@ -106,7 +106,7 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 	items := make([]item, len(all))
 	for i, s := range all {
 		if old := known[s.root]; s.flaw != "" && (old == nil || old.flaw != s.flaw) {
-			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root, "why", s.flaw)
+			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root[:min(len(s.root), maxSkillURI)], "why", s.flaw)
 		}
 		items[i] = item{skill: s}
 	}

@@ -137,7 +137,7 @@ func (a *assembly) addServed(from *source, items []item) {
 func (s *source) prompts(name string) bool {
 	name = promptName(name)
 	for at := range name {
-		if s.called[name[at:]] && (at == 0 || strings.HasSuffix(name[:at], separator)) {
+		if (at == 0 || strings.HasSuffix(name[:at], separator)) && s.called[name[at:]] {
 			return true
 		}
 	}
@@ -241,6 +241,10 @@ func (a *assembly) addPrompt(s *skill) {
 	a.prompted = append(a.prompted, p)
 }
 
+// longestPlace is over what the URI of any skill is that is shown. What claims a longer one is
+// in nobody's place.
+const longestPlace = 2 * maxSkillURI
+
 // collide finds the skills that agents could not tell apart: of one place, or of one
 // that lies in the place of somebody else's. Nobody has either.
 func (a *assembly) collide() {
@@ -255,6 +259,9 @@ func (a *assembly) collide() {
 		at[key] = s
 	}
 	for key, s := range at {
+		if len(key) > longestPlace {
+			continue
+		}
 		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
 			if above := at[up]; above != nil && above.line != s.line {
 				s.hidden, above.hidden = several, several

@@ -12,6 +12,7 @@ const (
 	skillScheme = skillPrefix + "//"
 	skillFile   = "SKILL.md"
 	maxSkillURI = 2048 // bytes of the URI of one file
+	maxSegments = 64   // of it
 )
 
 // pathURI is the URI of a folder of one of the gateway's own skills.
@@ -43,6 +44,9 @@ func plainURI(uri string) bool {
 		return false
 	}
 	if host, _, _ := strings.Cut(rest, "/"); strings.ContainsAny(host, ":@") {
+		return false
+	}
+	if strings.Count(rest, "/") > maxSegments {
 		return false
 	}
 	for segment := range strings.SplitSeq(rest, "/") {
