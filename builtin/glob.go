@@ -25,7 +25,12 @@ type way struct {
 
 // parseGlob reads a pattern. One without a slash is for the last segment of a path.
 func parseGlob(pattern string) (glob, error) {
-	g := glob{segments: strings.Split(pattern, "/")}
+	g := glob{}
+	for segment := range strings.SplitSeq(pattern, "/") {
+		if n := len(g.segments); n == 0 || segment != "**" || g.segments[n-1] != "**" { // several are one
+			g.segments = append(g.segments, segment)
+		}
+	}
 	for _, segment := range g.segments {
 		if _, err := path.Match(segment, ""); err != nil {
 			return glob{}, problem("the argument pattern is not a glob")

@@ -36,7 +36,7 @@ type source struct {
 	up       *Upstream
 	line     *line
 	editions [listKinds]edition // of its lists
-	claims   []claim            // what of its resources are skills
+	skills   claimed            // what of its resources are skills
 	called   map[string]bool    // what those are called, as prompts are
 	unknown  bool               // nobody knows yet
 }

@@ -337,7 +337,7 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		}
 		r = bytes.Clone(r) // so that an entry that stays keeps no more than itself
 		doc, err := wire.Parse(r)
-		if err != nil || doc.Root().Kind() != wire.Object {
+		if err = errors.Join(err, ctx.Err()); err != nil || doc.Root().Kind() != wire.Object {
 			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)
 		}
 		items[i] = item{raw: r, doc: doc}

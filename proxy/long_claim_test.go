@@ -27,3 +27,64 @@ func TestLongClaims(t *testing.T) {
 		t.Errorf("%d skills after %v", n, time.Since(begun))
 	}
 }
+
+// TestManyClaims: nor does what describes resources, or refers within a schema, beside however
+// many skills. What cannot be held against all of them is not there.
+func TestManyClaims(t *testing.T) {
+	var flawed []string
+	for i := range 1000 {
+		flawed = append(flawed, fmt.Sprintf(`{"uri":"wiki://h/q%d/SKILL.md","frontmatter":{"name":"a","description":"x"},"resources":[]}`, i))
+	}
+	many := func(n int, one func(i int) string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = one(i)
+		}
+		return strings.Join(list, ",")
+	}
+	template := func(uri string) string { return `{"name":"a","uriTemplate":"` + uri + `"}` }
+	lists := map[string][2]string{
+		"one long template":    {"resources/templates/list", `"resourceTemplates":[` + template(strings.Repeat("{a}", 1<<20)+"zz") + `]`},
+		"many short templates": {"resources/templates/list", `"resourceTemplates":[` + many(40_000, func(i int) string { return template(fmt.Sprintf("{a}{b}7{c}zz%d", i)) }) + `]`},
+		"references to nothing": {"tools/list", `"tools":[` + many(8, func(i int) string {
+			return fmt.Sprintf(`{"name":"a%d","inputSchema":{"type":"object","$defs":{"x":[%s]},"$ref":"#%s"}}`, i, many(15, func(int) string { return `{"$id":"x"}` }), strings.Repeat("/", 200<<10))
+		}) + `]`},
+		"references far into a list": {"tools/list", `"tools":[{"name":"a","inputSchema":{"type":"object","x":[` + many(40_000, func(int) string { return "1" }) + `],"y":[` +
+			many(250, func(i int) string { return fmt.Sprintf(`{"$ref":"#/x/%d"}`, 39_000+i) }) + `]}}]`},
+		"anchors of one name": {"tools/list", `"tools":[{"name":"a","inputSchema":{"type":"object","x":[` +
+			many(4000, func(int) string { return `{"$anchor":"x"},{"$ref":"#x"}` }) + `]}}]`},
+	}
+	for name, list := range lists {
+		t.Run(name, func(t *testing.T) {
+			s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+			s.list(append(s.entries(), flawed...)...)
+			s.lists[list[0]] = list[1]
+			w := start(t, map[string]string{"scout": anyReader, "other": anyReader}, s.up(t))
+			w.client("scout").modern("tools/list", "{}", "{}")
+			begun := time.Now()
+			if a := w.client("other").modern("tools/list", "{}", "{}"); a.Error != nil || time.Since(begun) > 3*time.Second {
+				t.Errorf("after %v: %.200s", time.Since(begun), a.Raw)
+			}
+		})
+	}
+}
+
+// TestClaimedPlaces: what lies in the folder of a skill that is shown to nobody is no resource,
+// however deep that is.
+func TestClaimedPlaces(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	deep := "wiki://h" + strings.Repeat("/d", 100)
+	for _, root := range []string{"wiki://h/q", deep} {
+		s.list(append(s.entries(), `{"uri":"`+root+`/SKILL.md","frontmatter":{"name":"a","description":"x"},"resources":[]}`)...)
+		s.lists["resources/list"] = `"resources":[{"name":"in","uri":"` + root + `/in"},{"name":"further","uri":"` + root + `/further/in/` + strings.Repeat("e/", 100) + `it"},{"name":"beside","uri":"wiki://h/beside"}]`
+		s.lists["resources/templates/list"] = `"resourceTemplates":[{"name":"into","uriTemplate":"` + root + `/{f}.md"},{"name":"away","uriTemplate":"wiki://h/else/{f}.txt"}]`
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`, `"further"`) || !mentions(a, `"beside"`) {
+			t.Errorf("%.20s: %s", root, a.Raw)
+		}
+		if a := c.modern("resources/templates/list", "{}", "{}"); mentions(a, `"into"`) || !mentions(a, `"away"`) {
+			t.Errorf("%.20s: %s", root, a.Raw)
+		}
+	}
+}

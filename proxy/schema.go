@@ -26,6 +26,7 @@ type schema struct {
 	objects []wire.Value
 	targets map[string][]wire.Value // of references
 	weights map[int]int             // of objects, by where they stand
+	passed  int                     // entries of lists, on the way of references
 	why     string
 }
 
@@ -89,7 +90,9 @@ func (s *schema) collect(v wire.Value) {
 		case key.Equal("$id"):
 			s.bases = append(s.bases, v)
 		case key.Equal("$anchor") || key.Equal("$dynamicAnchor"):
-			s.anchors[text] = append(s.anchors[text], v)
+			if s.anchors[text] = append(s.anchors[text], v); len(s.anchors[text]) > maxBases {
+				s.why = fmt.Sprintf("has more than %d anchors of one name", maxBases)
+			}
 		}
 	}
 }
@@ -104,7 +107,7 @@ func (s *schema) resolve(ref string) (found []wire.Value) {
 		return s.anchors[fragment]
 	}
 	for _, base := range s.bases {
-		if v := follow(base, fragment); v.Kind() != wire.Invalid {
+		if v := s.follow(base, fragment); v.Kind() != wire.Invalid {
 			found = append(found, v)
 		}
 	}
@@ -112,23 +115,33 @@ func (s *schema) resolve(ref string) (found []wire.Value) {
 }
 
 // follow goes where a JSON pointer leads.
-func follow(v wire.Value, pointer string) wire.Value {
+func (s *schema) follow(v wire.Value, pointer string) wire.Value {
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer == "" {
+		if pointer == "" || v.Kind() == wire.Invalid || s.why != "" {
 			break
 		}
 		if v.Kind() == wire.Array {
-			v = element(v, step)
+			v = s.element(v, step)
 			continue
 		}
-		v, _ = v.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		if strings.Contains(step, "~") {
+			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		}
+		v, _ = v.Get(step)
 	}
 	return v
 }
 
-func element(v wire.Value, step string) wire.Value {
+// maxPassed is how many entries of lists are passed on the way of all references.
+const maxPassed = 1 << 20
+
+func (s *schema) element(v wire.Value, step string) wire.Value {
 	n, err := strconv.Atoi(step)
 	for e := range v.Elems() {
+		if s.passed++; s.passed > maxPassed {
+			s.why = "has references that take too long to follow"
+			break
+		}
 		if n == 0 && err == nil {
 			return e
 		}

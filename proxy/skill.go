@@ -105,9 +105,6 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 	return about
 }
 
-// claim is a folder of a server that is a skill's, whether or not it is shown.
-type claim struct{ root, main, loose string }
-
 // maxServedNeeds is how many things the skills of one server may require together. To
 // compare one with what an agent holds takes some thousandth of a second, for each agent.
 const maxServedNeeds = 2048
@@ -115,12 +112,12 @@ const maxServedNeeds = 2048
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
-	from.unknown, from.called = items == nil, map[string]bool{}
+	from.unknown, from.called, from.skills.places = items == nil, map[string]bool{}, map[string]bool{}
 	needs := 0
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
 		if it.skill.root != "" {
-			from.claims = append(from.claims, claim{it.skill.root, it.skill.uri(), looseURI(it.skill.root)})
+			from.skills.enter(it.skill)
 			for _, name := range []string{segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name} {
 				if name != "" {
 					from.called[promptName(name)] = true
@@ -150,13 +147,12 @@ func promptName(name string) string { return foldName(strings.ReplaceAll(name, "
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.
 func (s *source) secludes(uri string) bool {
-	if s.unknown || len(s.claims) == 0 {
+	if s.unknown || !s.skills.any() {
 		return s.unknown || isSkillURI(uri)
 	}
 	all := looseURIs(uri)
 	return slices.ContainsFunc(all[:], func(loose string) bool {
-		return strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) ||
-			slices.ContainsFunc(s.claims, func(c claim) bool { return within(c.loose, loose) })
+		return strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) || s.skills.isIn(loose)
 	})
 }
 
@@ -172,14 +168,14 @@ func (cat *catalogue) unless(l *line, uri string) *line {
 // secludesTemplate reports whether a template may describe a skill's files.
 func (s *source) secludesTemplate(template string) bool {
 	literal, _, _ := strings.Cut(template, "{")
-	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return strings.HasPrefix(c.main, literal) && fits(template, c.main) })
+	return s.secludes(literal) || s.skills.fitting(template, literal)
 }
 
 // tells reports whether what completes a template may be the name of a skill, or of one
 // of its files.
 func (s *source) tells(template string) bool {
 	literal, _, _ := strings.Cut(template, "{")
-	return s.secludes(literal) || slices.ContainsFunc(s.claims, func(c claim) bool { return strings.HasPrefix(c.root, literal) })
+	return s.secludes(literal) || slices.ContainsFunc(s.skills.claims, func(c claim) bool { return strings.HasPrefix(c.root, literal) })
 }
 
 // finishSkills decides which skills the agent sees, and as what.
@@ -240,10 +236,6 @@ func (a *assembly) addPrompt(s *skill) {
 	a.prompts[p.exposed] = p
 	a.prompted = append(a.prompted, p)
 }
-
-// longestPlace is over what the URI of any skill is that is shown. What claims a longer one is
-// in nobody's place.
-const longestPlace = 2 * maxSkillURI
 
 // collide finds the skills that agents could not tell apart: of one place, or of one
 // that lies in the place of somebody else's. Nobody has either.
@@ -320,7 +312,7 @@ func (a *assembly) nest() {
 // that is hidden, or is a SKILL.md and that of none. Skills are given by their folders.
 func (f *bundled) liesHidden(at map[string]*skill) bool {
 	uri, own := looseURI(f.name), looseURI(f.skill.from.root)
-	if f != f.skill.main() && strings.EqualFold(path.Base(uri), skillFile) {
+	if strings.EqualFold(path.Base(uri), skillFile) && f != f.skill.main() {
 		if inner := at[path.Dir(uri)]; inner == nil || inner.main() == nil || inner.main().name != f.name {
 			return true
 		}

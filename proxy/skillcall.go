@@ -203,7 +203,7 @@ func (c *call) smuggles(l *line, result []byte) bool {
 		return true
 	}
 	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-	if i < 0 || len(cat.sources[i].claims) == 0 {
+	if i < 0 || !cat.sources[i].skills.any() {
 		return i < 0
 	}
 	var doc wire.Doc
@@ -274,9 +274,12 @@ func (cat *catalogue) folder(uri string) []byte {
 	if _, rest, ok := strings.Cut(uri, "://"); !ok || rest == "" {
 		return nil
 	}
-	inside := map[string]*bundled{} // a folder has no file of its own
+	if len(uri) > longestPlace {
+		return nil
+	}
+	inside, within := map[string]*bundled{}, uri+"/" // a folder has no file of its own
 	for at, f := range cat.bundled {
-		if rest, ok := strings.CutPrefix(at, uri+"/"); ok {
+		if rest, ok := strings.CutPrefix(at, within); ok {
 			name, _, deeper := strings.Cut(rest, "/")
 			if deeper {
 				f = nil

@@ -42,10 +42,19 @@ func injected(h *head, text string) []Need {
 		}
 		return ""
 	}
-	need(cmp.Or(commandIn(text), typedIn(text, h.names), veiled("!", "`"), veiled("!", "~")), "proc.eval")
+	need(cmp.Or(commandIn(text), typedIn(text, h.names), h.unnamed(text), veiled("!", "`"), veiled("!", "~")), "proc.eval")
 	need(cmp.Or(pathIn(text), ledOut(text, h.names), veiled("@"), veiled(".", "/"), veiled(".", `\`)), "fs.read")
 	need(cmp.Or(agentIn(text), veiled("@")), "agent.create")
 	return needs
+}
+
+// unnamed reports what a client may fill in by names that nobody knows here. Where that is
+// what is typed, which may end in ! and `, it may be part of a command.
+func (h *head) unnamed(text string) string {
+	if h.odd && strings.Contains(text, "$") {
+		return argumentsKey
+	}
+	return ""
 }
 
 // isSplit reports whether more may be filled in once something was. Clients do one kind after

@@ -125,3 +125,16 @@ func TestTextsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestOddNames: where readers do not agree on the names of arguments, what is typed for one
+// may bring all of a command but what it runs.
+func TestOddNames(t *testing.T) {
+	for _, names := range []string{"[b] # c", "a # b", "a #b c", "[a?a]", "!x\u2167", "[-b?]"} {
+		for text, want := range map[string]bool{"Look: $[b]!\ntouch x\n$[b]\n": true, "Run it: !$b x\n": true, "`$b x": true, "Run it!\n": false} {
+			s := skills.Parse("one", []byte("---\nname: one\ndescription: fix it: quickly\narguments: "+names+"\n---\n"+text), skills.Options{})
+			if got := len(s.Needs) > 0 && s.Needs[0].Spec.Verb == "proc.eval"; s.Broken == "" && got != want {
+				t.Errorf("%s %q: needs %v", names, text, s.Needs)
+			}
+		}
+	}
+}

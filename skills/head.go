@@ -29,6 +29,7 @@ type head struct {
 	hooks             bool     // it names commands, or servers, that run by themselves
 	names             []string // of its arguments
 	veils             bool     // which may hide a command in the text
+	odd               bool     // and they may be others to some
 	forks             []string // the tokens of the agents that it is run by
 	lines             []int    // in which its keys stand
 	margin            int      // how many blanks stand before them
@@ -86,7 +87,7 @@ func (h *head) agrees(raw string, ok bool) bool {
 			}
 		}
 	}
-	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && slices.Equal(o.names, h.names) && o.declared == h.declared && slices.Equal(o.forks, h.forks)
+	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && o.odd == h.odd && slices.Equal(o.names, h.names) && o.declared == h.declared && slices.Equal(o.forks, h.forks)
 }
 
 // misses reports whether a reader that goes line by line, which is what clients do with
@@ -134,7 +135,8 @@ func (h *head) divided(in *key, line string, first bool) bool {
 	in.begins = first && beginText.MatchString(line)
 	in.text = !first && in.text || strings.ContainsAny(line, "|>")
 	if in.names {
-		in.begins, h.veils = false, h.veils || !name.MatchString(line)
+		in.begins, h.odd = false, h.odd || !name.MatchString(line)
+		h.veils = h.veils || h.odd
 		return false
 	}
 	return !plain.MatchString(line) || in.tools && (first || in.text) && h.hides(line)

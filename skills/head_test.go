@@ -308,7 +308,7 @@ func TestMention(t *testing.T) {
 
 // TestVeiledMention: what a skill calls by a name of its own may hide where a word begins.
 func TestVeiledMention(t *testing.T) {
-	for body, want := range map[string]int{"$x+y@/etc/passwd": 2, "$x+y@agent-x do": 2, "@agent$x y-x": 2, "Greet $x+y!": 0, "me@example.com": 0} {
+	for body, want := range map[string]int{"$x+y@/etc/passwd": 3, "$x+y@agent-x do": 3, "@agent$x y-x": 3, "Greet $x+y!": 1, "me@example.com": 0} {
 		if s := skills.Parse("one", []byte(top+"arguments: ['x+y', 'x y']\n---\n"+body), skills.Options{}); len(s.Needs) != want || s.Broken != "" {
 			t.Errorf("%q: needs %v", body, s.Needs)
 		}
@@ -369,7 +369,7 @@ func TestVeiledInjection(t *testing.T) {
 		{"arguments: \"a\\x85b\"", "!$a\u0085b`date`\n", true},
 		{"arguments: [who, 2]", "Greet $who!\n", false},
 		{"arguments: who when", "Use `$HOME` for $who!\n", false},
-		{"arguments: ['<who>']", "Greet $<who>!\n", false},
+		{"arguments: ['<who>']", "Greet $<who>!\n", true},
 		{"arguments: [{name: who, required: true}]", "Use `$HOME`!\n", false},
 		{"arguments:\n  - name: who\n    description: Who it is for, and why.\n  - when", "Use `$HOME`!\n", false},
 		{"arguments: [ \"who\", 'when' ]\r", "Use `$HOME`!\n", false},

@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+)
+
+// The URI of any skill that is shown is shorter, and less deep. What claims another one is in
+// nobody's place.
+const (
+	longestPlace = 2 * maxSkillURI
+	deepestPlace = maxSegments + 8
+)
+
+// claim is a folder of a server that is a skill's, whether or not it is shown.
+type claim struct{ root, main string }
+
+// claimed is what a server has said to be skills.
+type claimed struct {
+	claims []claim
+	places map[string]bool // their folders, as a reader may take them who is not strict
+	deep   bool            // there are others, which are longer than any that is shown
+	bytes  int             // of all claims
+	looked int             // how much of them templates were held against
+}
+
+// isIn reports whether a loose URI is in one of the folders.
+func (c *claimed) isIn(loose string) bool {
+	slashes := 0
+	for at := range len(loose) + 1 {
+		if at < len(loose) && loose[at] != '/' {
+			continue
+		}
+		if slashes++; at > longestPlace || slashes > deepestPlace {
+			return c.deep
+		}
+		if c.places[loose[:at]] {
+			return true
+		}
+	}
+	return false
+}
+
+// enter adds a folder.
+func (c *claimed) enter(s *served) {
+	loose := looseURI(s.root)
+	if len(loose) > longestPlace || strings.Count(loose, "/") >= deepestPlace {
+		c.deep = true
+		return
+	}
+	const besides = 64 // of what it costs to look at a claim at all
+	c.claims = append(c.claims, claim{s.root, s.uri()})
+	c.places[loose], c.bytes = true, c.bytes+len(s.root)+besides
+}
+
+func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
+
+// fitting reports whether one of the claims may be what a template describes. So may what it
+// would take too long to find out of.
+func (c *claimed) fitting(template, literal string) bool {
+	const most = 64 << 20 // bytes of claims that all templates are held against
+	if !c.any() {
+		return false
+	}
+	if c.looked += c.bytes; c.looked > most || len(template) > longestPlace || strings.Count(template, "{") > maxSegments {
+		return true
+	}
+	return slices.ContainsFunc(c.claims, func(one claim) bool { return strings.HasPrefix(one.main, literal) && fits(template, one.main) })
+}
