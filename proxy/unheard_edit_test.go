@@ -37,6 +37,11 @@ func TestBackAgain(t *testing.T) {
 		if n := len(toolNames(t, c.request("tools/list", "{}"))); n == before {
 			t.Fatal("the edit changed nothing")
 		}
+		select {
+		case got := <-in:
+			t.Errorf("told of what it has listed: %s", got)
+		case <-time.After(200 * time.Millisecond):
+		}
 		w.write("scout", records[0])
 		w.adopt()
 		select {
