@@ -43,10 +43,10 @@ func (r *request) choice(v wire.Value) bool {
 // unoffered reports whether a choice names a tool of the provider that is not among
 // the tools that stay: a provider could offer what it is told to use.
 func (r *request) unoffered(v wire.Value) bool {
-	kind := textOf(v, "type")
 	if text, ok := v.Str(); ok {
-		kind = text
+		return !isListed(text, "auto any none required")
 	}
+	kind := textOf(v, "type")
 	switch kind {
 	case "", "auto", "any", "none", "required", "tool", "function", "custom", "allowed_tools", "computer_use":
 		return false

@@ -55,6 +55,11 @@ func (c *claimed) enter(s *served) {
 
 func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 
+// areBehind reports whether the URI of one of the folders may begin so.
+func (c *claimed) areBehind(begin string) bool {
+	return c.deep || slices.ContainsFunc(c.claims, func(one claim) bool { return strings.HasPrefix(one.root, begin) })
+}
+
 // fitting reports whether one of the claims may be what a template describes. So may what it
 // would take too long to find out of.
 func (c *claimed) fitting(template, literal string) bool {

@@ -336,9 +336,9 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 			continue
 		}
 		r = bytes.Clone(r) // so that an entry that stays keeps no more than itself
-		doc, err := wire.Parse(r)
-		if err = errors.Join(err, ctx.Err()); err != nil || doc.Root().Kind() != wire.Object {
-			return nil, fmt.Errorf("upstream %q: entry %d of %s is not an object: %w", l.up().Name, i, method, err)
+		doc, err := objectOf(ctx, r)
+		if err != nil {
+			return nil, fmt.Errorf("upstream %q: entry %d of %s: %w", l.up().Name, i, method, err)
 		}
 		items[i] = item{raw: r, doc: doc}
 		if k == toolList {
@@ -348,4 +348,16 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		}
 	}
 	return items, nil
+}
+
+// objectOf reads an entry of a list, unless nobody waits for the list any more.
+func objectOf(ctx context.Context, raw []byte) (*wire.Doc, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	doc, err := wire.Parse(raw)
+	if err == nil && doc.Root().Kind() != wire.Object {
+		err = errors.New("it is not an object")
+	}
+	return doc, err
 }

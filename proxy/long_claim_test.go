@@ -2,9 +2,12 @@ package proxy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"capgate/upstream"
 )
 
 // TestLongClaims: what a server calls its skills and prompts takes no time, however long it is,
@@ -77,7 +80,7 @@ func TestClaimedPlaces(t *testing.T) {
 	for _, root := range []string{"wiki://h/q", deep} {
 		s.list(append(s.entries(), `{"uri":"`+root+`/SKILL.md","frontmatter":{"name":"a","description":"x"},"resources":[]}`)...)
 		s.lists["resources/list"] = `"resources":[{"name":"in","uri":"` + root + `/in"},{"name":"further","uri":"` + root + `/further/in/` + strings.Repeat("e/", 100) + `it"},{"name":"beside","uri":"wiki://h/beside"}]`
-		s.lists["resources/templates/list"] = `"resourceTemplates":[{"name":"into","uriTemplate":"` + root + `/{f}.md"},{"name":"away","uriTemplate":"wiki://h/else/{f}.txt"}]`
+		s.lists["resources/templates/list"] = `"resourceTemplates":[{"name":"into","uriTemplate":"` + root + `/{f}.md"},{"name":"away","uriTemplate":"wiki://h/else/{f}.txt"},{"name":"all","uriTemplate":"wiki://h/{+f}"}]`
 		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 		c := w.client("scout")
 		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`, `"further"`) || !mentions(a, `"beside"`) {
@@ -85,6 +88,10 @@ func TestClaimedPlaces(t *testing.T) {
 		}
 		if a := c.modern("resources/templates/list", "{}", "{}"); mentions(a, `"into"`) || !mentions(a, `"away"`) {
 			t.Errorf("%.20s: %s", root, a.Raw)
+		}
+		c.modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"wiki://h/{+f}"},"argument":{"name":"f","value":""}}`, "{}")
+		if calls := s.calls(); slices.ContainsFunc(calls, func(r upstream.Request) bool { return r.Method == "completion/complete" }) {
+			t.Errorf("%.20s: what is in it is told", root)
 		}
 	}
 }

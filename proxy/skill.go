@@ -175,7 +175,7 @@ func (s *source) secludesTemplate(template string) bool {
 // of its files.
 func (s *source) tells(template string) bool {
 	literal, _, _ := strings.Cut(template, "{")
-	return s.secludes(literal) || slices.ContainsFunc(s.skills.claims, func(c claim) bool { return strings.HasPrefix(c.root, literal) })
+	return s.secludes(literal) || s.skills.areBehind(literal)
 }
 
 // finishSkills decides which skills the agent sees, and as what.
