@@ -37,7 +37,6 @@ type source struct {
 	line     *line
 	editions [listKinds]edition // of its lists
 	skills   claimed            // what of its resources are skills
-	called   map[string]bool    // what those are called, as prompts are
 	unknown  bool               // nobody knows yet
 }
 
@@ -302,7 +301,7 @@ func (a *assembly) addPrompts(from *source, items []item) {
 	held := a.tenant.server.withheld(from.up, promptPin, "name", items)
 	for i, it := range items {
 		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: a.tenant.server.cleanOnly(held[i], it.raw)}
-		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || from.prompts(p.name) || a.owner(p.up, p.up.called(p.name)) != "" {
+		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || from.unknown || from.skills.isPrompt(p.name) || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
 		if _, taken := a.prompts[p.exposed]; taken {

@@ -10,6 +10,19 @@ import (
 	"capgate/proxy"
 )
 
+// hearing opens the stream of a session, and one of the modern era, which is told of tools.
+func (c *client) hearing(ctx context.Context, t *testing.T) (session, listener *events) {
+	t.Helper()
+	session = c.open(ctx, t, http.MethodGet, "")
+	listener = c.open(ctx, t, http.MethodPost,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	if ack := listener.next(); !strings.Contains(ack, `"notifications":{"toolsListChanged":true}`) {
+		t.Fatal(ack)
+	}
+	return session, listener
+}
+
 // TestListChanged: who sees other tools than before is told, by a change of the
 // policy and by one of a server, in either era; who does not is not.
 func TestListChanged(t *testing.T) {
@@ -20,13 +33,7 @@ func TestListChanged(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	session := c.open(ctx, t, http.MethodGet, "")
-	listener := c.open(ctx, t, http.MethodPost,
-		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
-		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	if ack := listener.next(); !strings.Contains(ack, `"notifications":{"toolsListChanged":true}`) {
-		t.Fatal(ack)
-	}
+	session, listener := c.hearing(ctx, t)
 	told := func(why string) {
 		t.Helper()
 		if got := session.next(); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
@@ -59,11 +66,7 @@ func TestExpiredStreamsEnd(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	session := c.open(ctx, t, http.MethodGet, "")
-	listener := c.open(ctx, t, http.MethodPost,
-		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
-		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	listener.next()
+	session, listener := c.hearing(ctx, t)
 	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 	k.forward(2 * tokenLife)
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
@@ -83,11 +86,7 @@ func TestRevokedStreamsEnd(t *testing.T) {
 	defer cancel()
 	c := w.client("scout")
 	c.initialize("{}")
-	session := c.open(ctx, t, http.MethodGet, "")
-	listener := c.open(ctx, t, http.MethodPost,
-		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+modernMeta+`}}}`,
-		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	listener.next()
+	session, listener := c.hearing(ctx, t)
 	for one := range w.creds.Of("agents/scout") {
 		w.creds, _ = w.creds.Revoke(one.ID)
 	}

@@ -18,6 +18,7 @@ type claim struct{ root, main string }
 // claimed is what a server has said to be skills.
 type claimed struct {
 	claims []claim
+	names  map[string]bool // as prompts are called
 	places map[string]bool // their folders, as a reader may take them who is not strict
 	deep   bool            // there are others, which are longer than any that is shown
 	bytes  int             // of all claims
@@ -52,6 +53,30 @@ func (c *claimed) enter(s *served) {
 	c.claims = append(c.claims, claim{s.root, s.uri()})
 	c.places[loose], c.bytes = true, c.bytes+len(s.root)+besides
 }
+
+// name adds what a skill is called, by its folder, by the list and by itself.
+func (c *claimed) name(all ...string) {
+	for _, name := range all {
+		if name != "" {
+			c.names[promptName(name)] = true
+		}
+	}
+}
+
+// isPrompt reports whether a prompt of the server may be one of its skills, also behind what
+// the server has put before the name. Those are prompts for who sees them, and none for others.
+func (c *claimed) isPrompt(name string) bool {
+	name = promptName(name)
+	for at := range name {
+		if (at == 0 || strings.HasSuffix(name[:at], separator)) && c.names[name[at:]] {
+			return true
+		}
+	}
+	return false
+}
+
+// promptName is what a skill is called as a prompt, but for its case.
+func promptName(name string) string { return foldName(strings.ReplaceAll(name, ".", "_")) }
 
 func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 

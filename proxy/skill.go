@@ -112,37 +112,18 @@ const maxServedNeeds = 2048
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
-	from.unknown, from.called, from.skills.places = items == nil, map[string]bool{}, map[string]bool{}
+	from.unknown, from.skills = items == nil, claimed{places: map[string]bool{}, names: map[string]bool{}}
 	needs := 0
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
 		if it.skill.root != "" {
 			from.skills.enter(it.skill)
-			for _, name := range []string{segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name} {
-				if name != "" {
-					from.called[promptName(name)] = true
-				}
-			}
+			from.skills.name(segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name)
 		}
 		needs += len(s.about.Needs)
 		a.skilled = append(a.skilled, s)
 	}
 }
-
-// prompts reports whether a prompt of the server may be one of its skills, also behind what
-// the server has put before the name. Those are prompts for who sees them, and none for others.
-func (s *source) prompts(name string) bool {
-	name = promptName(name)
-	for at := range name {
-		if (at == 0 || strings.HasSuffix(name[:at], separator)) && s.called[name[at:]] {
-			return true
-		}
-	}
-	return s.unknown
-}
-
-// promptName is what a skill is called as a prompt, but for its case.
-func promptName(name string) string { return foldName(strings.ReplaceAll(name, ".", "_")) }
 
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.

@@ -18,6 +18,19 @@ capabilities:
 ---
 `
 
+// toldOfTools waits until a session is told that its tools have changed.
+func toldOfTools(t *testing.T, in <-chan string) {
+	t.Helper()
+	select {
+	case got := <-in:
+		if !strings.Contains(got, "tools/list_changed") {
+			t.Error(got)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("nobody is told")
+	}
+}
+
 // TestBackAgain: who has listed what an edit made is told when the edit is taken back, also
 // where nobody was there to be told of the first.
 func TestBackAgain(t *testing.T) {
@@ -44,14 +57,7 @@ func TestBackAgain(t *testing.T) {
 		}
 		w.write("scout", records[0])
 		w.adopt()
-		select {
-		case got := <-in:
-			if !strings.Contains(got, "tools/list_changed") {
-				t.Error(got)
-			}
-		case <-time.After(5 * time.Second):
-			t.Error("nobody is told")
-		}
+		toldOfTools(t, in)
 	}
 }
 
@@ -83,14 +89,7 @@ func TestBackWithinRest(t *testing.T) {
 		}
 		w.write("scout", records[0])
 		w.adopt()
-		select {
-		case got := <-in:
-			if !strings.Contains(got, "tools/list_changed") {
-				t.Error(got)
-			}
-		case <-time.After(5 * time.Second):
-			t.Error("nobody is told")
-		}
+		toldOfTools(t, in)
 		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 		c.request("tools/list", "{}")
 		if w.server.Looks("scout") {
