@@ -108,6 +108,16 @@ func TestBody(t *testing.T) {
 			sent:  `{"input":[{"role":"user","content":"a"},{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}]}`,
 			did:   "omitted web_search capability_absent; omitted mcp scope_violation",
 		},
+		"what the agent runs, at a router": {
+			where: "openrouter /v1/responses", body: `{"model":"x/y","tools":[{"type":"local_shell"},{"type":"apply_patch"},{"type":"namespace","name":"mcp__a","description":"d","tools":[{"type":"function","name":"f","defer_loading":true},{"type":"openrouter:web_fetch"}]},{"type":"shell","environment":{"type":"local"}},{"type":"namespace","name":"o","tools":[{"type":"openrouter:web_search"}]}]}`,
+			sent: `{"model":"x/y","tools":[{"type":"local_shell"},{"type":"apply_patch"},{"type":"namespace","name":"mcp__a","description":"d","tools":[{"type":"function","name":"f","defer_loading":true}]}]}`,
+			did:  "omitted openrouter:web_fetch capability_absent; omitted shell not_available; omitted openrouter:web_search capability_absent; omitted namespace not_available",
+		},
+		"the same, where they are not known": {
+			where: "openrouter /v1/chat/completions", body: `{"model":"x/y","messages":[],"tools":[{"type":"local_shell"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]}`,
+			sent: `{"model":"x/y","messages":[]}`,
+			did:  "omitted local_shell not_available; omitted namespace not_available",
+		},
 		"a namespace": {
 			where: responses, body: `{"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"},{"type":"code_interpreter","container":{"type":"auto"}}]},{"type":"namespace","name":"o","description":"d","tools":[{"type":"shell"}]}]}`,
 			sent: `{"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"}]}]}`,
@@ -243,7 +253,7 @@ func TestRefused(t *testing.T) {
 		"a member of Google's tomorrow": {generate, `{"contents":[],"agentConfig":{}}`, capability.NotAvailable},
 		"more within more":              {"gemini /v1beta/models/m:countTokens", `{"generateContentRequest":{"generateContentRequest":{}}}`, capability.NotAvailable},
 		"what always searches":          {sonar, `{"model":"sonar","messages":[],"search_domain_filter":["x.example"]}`, capability.ScopeViolation},
-		"code behind a search":          {sonar, `{"model":"sonar","messages":[],"web_search_options":{"search_type":"pro"}}`, capability.NotAvailable},
+		"code behind a search":          {sonar, `{"model":"sonar","messages":[],"web_search_options":{"search_type":"pro"}}`, capability.CapabilityAbsent},
 		"instructions that are items":   {responses, `{"instructions":[{"type":"additional_tools","tools":[{"type":"mcp"}]}]}`, capability.MalformedRequest},
 		"a message with more in it":     {responses, `{"input":[{"role":"user","content":"a","tools":[{"type":"mcp"}]}]}`, capability.NotAvailable},
 		"an address behind spaces":      {router, inChat(`{"type":"file","file":{"file_data":"                         https://evil.example"}}`), capability.ScopeViolation},

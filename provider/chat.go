@@ -63,6 +63,8 @@ func (r *request) extra(name string) rule {
 		switch name {
 		case "random_seed", "safe_prompt", "prompt_mode", "document_image_limit", "document_page_limit":
 			return keep
+		case "guardrails":
+			return r.looked
 		}
 	case xaiKit:
 		switch name {
@@ -72,6 +74,8 @@ func (r *request) extra(name string) rule {
 			return r.refusedIfTrue("a response is read as it is made, not later")
 		case "reasoning":
 			return r.sniffed
+		case "max_turns":
+			return keep
 		}
 	}
 	return nil
@@ -93,6 +97,13 @@ func (r *request) chatMessage(v wire.Value) bool {
 			}
 		case "annotations":
 			return r.annotations
+		case "images": // of an answer
+			if r.kit == routerKit {
+				return func(wire.Value) bool {
+					r.partsOf(v, "images")
+					return true
+				}
+			}
 		}
 		return nil
 	})
@@ -144,6 +155,8 @@ func (r *request) searchOptions(v wire.Value) bool {
 			switch name {
 			case "search_context_size", "user_location":
 				return keep
+			case "search_type":
+				return r.searchType
 			}
 			return nil
 		}) || true
@@ -153,6 +166,22 @@ func (r *request) searchOptions(v wire.Value) bool {
 		r.note(Change{Tool: "web_search_options", Did: Omitted, Code: code, Why: why})
 	}
 	return why == ""
+}
+
+// searchType judges how Perplexity searches: but for the fast way, it may fetch pages by
+// their address and run code.
+func (r *request) searchType(v wire.Value) bool {
+	if v.Kind() == wire.Null || v.Equal("fast") {
+		return true
+	}
+	code, why := r.needs(codeExecution)
+	if why == "" {
+		code, why = r.reads(webFetch)
+	}
+	if why != "" {
+		r.deny(http.StatusForbidden, code, "a search of this type fetches pages and runs code: "+why)
+	}
+	return true
 }
 
 // searchParameters leaves out a search that its vendor no longer documents.
@@ -225,10 +254,7 @@ func (r *request) routerMember(name string) rule {
 	case "provider", "reasoning", "stop_server_tools_when":
 		return r.sniffed
 	case "image_config":
-		return func(v wire.Value) bool {
-			r.inputs(v)
-			return true
-		}
+		return r.looked
 	case "models":
 		return func(v wire.Value) bool { return v.Kind() == wire.Null || r.elements(v, r.modelMember) }
 	case "plugins":
@@ -266,7 +292,7 @@ func (r *request) plugin(v wire.Value) bool {
 
 func perplexityMember(name string) rule {
 	switch name {
-	case "disable_search", "enable_search_classifier", "image_domain_filter", "image_format_filter", "language_preference",
+	case "country", "disable_search", "enable_search_classifier", "image_domain_filter", "image_format_filter", "language_preference",
 		"last_updated_after_filter", "last_updated_before_filter", "media_response", "return_images",
 		"return_related_questions", "search_after_date_filter", "search_before_date_filter", "search_domain_filter",
 		"search_language_filter", "search_mode", "search_recency_filter", "stream_mode", "top_k":

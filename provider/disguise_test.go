@@ -45,6 +45,7 @@ func TestDisguises(t *testing.T) {
 		"a tool by its member":                   {where: router, body: `{"model":"x/y","messages":[],"tools":[{"googleSearch":{}}]}`, code: capability.NotAvailable},
 		"the same at Google":                     {where: "gemini /v1beta/openai/chat/completions", body: `{"messages":[],"tools":[{"google_search":{}}]}`, code: capability.NotAvailable},
 		"the same, beside a function":            {where: chats, change: relayed, body: `{"messages":[],"tools":[{"type":"function","function":{"name":"f"},"url_context":{}}]}`, code: capability.NotAvailable},
+		"a shell of the agent's with a place":    {where: "openrouter /v1/responses", body: `{"model":"x/y","tools":[{"type":"local_shell","environment":{"type":"container_auto"}}]}`, code: capability.NotAvailable},
 		"the same, in a group":                   {where: responses, body: `{"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}],"googleSearch":{}}]}`, code: capability.NotAvailable},
 		"the same, as a function of old":         {where: chats, change: relayed, body: `{"messages":[],"functions":[{"googleSearch":{}}]}`, code: capability.NotAvailable},
 		"the same, beside one of old":            {where: chats, change: relayed, body: `{"messages":[],"functions":[{"name":"f","url_context":{}}]}`, code: capability.NotAvailable},

@@ -51,6 +51,10 @@ func TestBackDoors(t *testing.T) {
 
 		"sound from elsewhere":            {where: mistral, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":"https://evil.example/a.mp3"}]}]}`, code: capability.CapabilityAbsent},
 		"sound from elsewhere, inside":    {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"https://evil.example/a.mp3","format":"mp3"}}]}]}`, code: capability.CapabilityAbsent},
+		"a page in a thought":             {where: mistral, body: `{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"a"},{"type":"document_url","document_url":"https://evil.example/a"}]}]}]}`, code: capability.CapabilityAbsent},
+		"a picture in a text":             {where: router, body: `{"model":"x/y","messages":[{"role":"assistant","content":[{"type":"text","text":{"type":"image_url","image_url":{"url":"https://evil.example/a"}}}]}]}`, code: capability.CapabilityAbsent},
+		"a thought":                       {where: mistral, body: `{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"see https://evil.example"},{"type":"reference","reference_ids":[1]},{"type":"tool_reference","tool":"web_search","title":"t","url":"https://evil.example"}],"closed":true}]}]}`},
+		"a thought in a word":             {where: mistral, body: `{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"https://evil.example"}]}]}`},
 		"sound":                           {where: chats, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]}`},
 		"sound, in short":                 {where: mistral, body: `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":"aGk="}]}]}`},
 		"an address behind spaces":        {where: router, body: `{"model":"x/y","messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a","file_data":"                    https://evil.example/a"}}]}]}`, code: capability.CapabilityAbsent},

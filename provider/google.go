@@ -133,6 +133,8 @@ func (r *request) generation(v wire.Value) bool {
 			return r.opaque
 		case "stopsequences":
 			return keep
+		case "enableenhancedcivicanswers":
+			return r.civic
 		}
 		return func(v wire.Value) bool {
 			if fold(name) == "speechconfig" && v.Kind() == wire.String {
@@ -143,6 +145,19 @@ func (r *request) generation(v wire.Value) bool {
 		}
 	})
 	return true
+}
+
+// civic judges a switch of which nobody says where its answers are from: it may have the
+// web searched.
+func (r *request) civic(v wire.Value) bool {
+	if on, ok := v.Bool(); v.Kind() == wire.Null || ok && !on {
+		return true
+	}
+	code, why := r.reads(webSearch)
+	if why != "" {
+		r.note(Change{Tool: "enableEnhancedCivicAnswers", Did: Omitted, Code: code, Why: "it may search the web: " + why})
+	}
+	return why == ""
 }
 
 // speaker judges the name of a voice. One that the provider keeps for whoever has the key

@@ -77,6 +77,12 @@ func (r *request) inputs(v wire.Value) {
 	}
 }
 
+// looked is the rule of settings whose addresses, files and models are judged.
+func (r *request) looked(v wire.Value) bool {
+	r.inputs(v)
+	return true
+}
+
 func (r *request) inputMember(name string, v wire.Value) {
 	switch fold(name) {
 	case "url", "imageurl", "fileurl", "uri", "fileuri", "audiourl", "videourl", "documenturl":

@@ -42,7 +42,7 @@ func (r *request) messagesMember(name string) rule {
 		"inference_geo", "speed", "cache_control", "thinking":
 		return keep
 	case "context_management", "compaction":
-		return r.sniffed
+		return r.compacts
 	case "diagnostics":
 		return r.diagnostics
 	case "model":
@@ -144,6 +144,27 @@ func (r *request) role(v wire.Value) bool {
 		r.refuse("a role should be text")
 	case name != "user" && name != "assistant" && name != "system":
 		return r.unknown(name)(v)
+	}
+	return true
+}
+
+// compacts judges how a conversation is kept short. What a summary is to say is text, whatever
+// it begins with.
+func (r *request) compacts(v wire.Value) bool {
+	if v.Kind() != wire.Object {
+		return r.sniffed(v)
+	}
+	for key, member := range v.Members() {
+		switch name, _ := key.Str(); {
+		case name == "instructions" && member.Kind() == wire.String:
+			r.opaque(member)
+		case name == "edits" && member.Kind() == wire.Array:
+			for edit := range member.Elems() {
+				r.compacts(edit)
+			}
+		default:
+			r.sniffMember(name, member)
+		}
 	}
 	return true
 }

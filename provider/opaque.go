@@ -60,8 +60,8 @@ func (r *request) misread(doc *wire.Doc) *wire.SyntaxError {
 const ofFunction = "description input_schema parameters output_schema input_examples format response " +
 	"parametersJsonSchema parameters_json_schema responseJsonSchema response_json_schema"
 
-// ofPart is what is opaque in a part of content that is text.
-const ofPart = "text refusal thinking annotations"
+// ofPart is what says something in a part of content that is text.
+const ofPart = "text refusal thinking"
 
 // ofBlock is what is opaque in a block of Anthropic's.
 func ofBlock(kind string) string {

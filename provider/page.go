@@ -28,7 +28,8 @@ func (w *Watch) address(tool string, v wire.Value) {
 	target, err := read(text)
 	const redirects = "vertexaisearch.cloud.google.com:443" // in place of the page, whose domain stands beside it
 	switch {
-	case slices.Contains(w.free, tool), err == nil && (target.Opaque() != "" && !isWeb(text) || target.String() == redirects):
+	case slices.Contains(w.free, tool), (tool == webSearch || tool == citation) && w.ownSearch(text) != "":
+	case err == nil && (target.Opaque() != "" && !isWeb(text) || target.String() == redirects):
 	case err != nil && isWeb(text):
 		w.see(Observation{Tool: tool, Code: capability.ScopeViolation, Why: "the provider read a page whose address cannot be read"})
 	case err == nil:

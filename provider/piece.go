@@ -1,6 +1,10 @@
 package provider
 
-import "capgate/wire"
+import (
+	"strings"
+
+	"capgate/wire"
+)
 
 // piece is what a tool of Anthropic's is told to do, as far as a stream has said it: the
 // call begins without, and the rest comes in pieces of JSON.
@@ -46,4 +50,25 @@ func (w *Watch) gathered() {
 		return
 	}
 	w.visit(doc.Root(), w.enter(p.tool, ""))
+}
+
+// written judges what a tool was told, or has found, where that is a text of JSON. One that
+// is no JSON may be the first piece of it.
+func (w *Watch) written(v wire.Value, tool string) {
+	text, _ := v.Str()
+	text = strings.TrimSpace(text)
+	switch {
+	case tool == "" || w.within || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["):
+		return
+	case len(text) > brief:
+		w.unread++
+		return
+	}
+	var doc wire.Doc
+	if doc.ParseLoosely([]byte(text), wire.Limits{}) != nil {
+		return
+	}
+	w.within = true
+	w.visit(doc.Root(), tool)
+	w.within = false
 }

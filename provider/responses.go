@@ -105,7 +105,7 @@ func (r *request) item(v wire.Value) bool {
 // nothing else in them, and those that have rules.
 const (
 	plainItems = "function_call custom_tool_call reasoning computer_call file_search_call local_shell_call " +
-		"local_shell_call_output shell_call_output apply_patch_call apply_patch_call_output tool_search_call compaction compaction_trigger"
+		"local_shell_call_output shell_call_output apply_patch_call apply_patch_call_output tool_search_call compaction compaction_trigger context_compaction"
 	otherItems = " message web_search_call image_generation_call code_interpreter_call shell_call program program_output function_call_output " +
 		"custom_tool_call_output computer_call_output agent_message mcp_list_tools mcp_approval_request mcp_approval_response mcp_call " +
 		"additional_tools tool_search_output item_reference configuration_update"
@@ -255,8 +255,15 @@ func (r *request) part(v wire.Value) bool {
 		return true
 	}
 	switch kind {
+	case "tool_reference": // a page that an answer of Mistral's cites, which nobody reads again
+		if r.kit == mistralKit {
+			return r.opaque(v)
+		}
 	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "output_audio", "thinking", "reference", "encrypted_content":
-		r.opaqueIn(v, ofPart)
+		r.opaqueIn(v, "annotations")
+		for text := range strings.FieldsSeq(ofPart) { // one of Mistral's has parts itself
+			r.partsOf(v, text)
+		}
 		return true
 	case "input_image", "input_file", "input_audio", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
 		r.media(v)
@@ -270,7 +277,7 @@ func (r *request) media(v wire.Value) {
 	for key, member := range v.Members() {
 		name, _ := key.Str()
 		switch {
-		case slices.Contains([]string{"type", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format"}, name):
+		case slices.Contains([]string{"type", "index", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format"}, name):
 		case name == "file_id":
 			r.stored(member)
 			r.inputs(member) // where another gateway takes an address as well

@@ -261,13 +261,17 @@ func (r *request) sniff(v wire.Value) {
 	case wire.Object:
 		for key, member := range v.Members() {
 			name, _ := key.Str()
-			r.notATool(name)
-			if text, ok := member.Str(); ok && name == "type" && isTool(text) {
-				r.forbid(`"` + clip(text) + `" does not belong there`)
-			}
-			r.sniff(member)
+			r.sniffMember(name, member)
 		}
 	}
+}
+
+func (r *request) sniffMember(name string, v wire.Value) {
+	r.notATool(name)
+	if text, ok := v.Str(); ok && name == "type" && isTool(text) {
+		r.forbid(`"` + clip(text) + `" does not belong there`)
+	}
+	r.sniff(v)
 }
 
 // notATool refuses a member that is about tools or servers by its name.

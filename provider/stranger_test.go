@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"capgate/capability"
 	"capgate/provider"
 )
 
@@ -79,6 +80,74 @@ func TestStrangers(t *testing.T) {
 					t.Errorf("%s goes up as %s", body, out)
 				}
 			}
+		}
+	}
+}
+
+// TestSettings: what single vendors document goes up where it runs nothing, and what it names
+// is judged.
+func TestSettings(t *testing.T) {
+	const search = `{"model":"sonar-pro","messages":[],"search_domain_filter":["a.example"],`
+	for name, test := range map[string]struct {
+		where, body string
+		grants      []string
+		code        capability.Code
+	}{
+		"what a summary is to say":           {messages, `{"messages":[],"context_management":{"edits":[{"type":"compact_20260112","instructions":"https://a.example is the\u0000 site","trigger":{"type":"input_tokens","value":1}}]}}`, nil, ""},
+		"the same, of all":                   {messages, `{"messages":[],"compaction":{"type":"summarize","instructions":"https://a.example is the site"}}`, nil, ""},
+		"a summary of tools":                 {messages, `{"messages":[],"context_management":{"edits":[{"type":"compact_20260112","instructions":[{"type":"web_search_20250305"}]}]}}`, nil, capability.Forbidden},
+		"an edit with tools":                 {messages, `{"messages":[],"context_management":{"edits":[{"type":"compact_20260112","tools":[]}]}}`, nil, capability.Forbidden},
+		"an edit that is one":                {messages, `{"messages":[],"context_management":{"edits":[{"type":"web_search_20250305"}]}}`, nil, capability.Forbidden},
+		"an edit of an address":              {messages, `{"messages":[],"context_management":{"edits":["https://evil.example/a"]}}`, nil, capability.Forbidden},
+		"turns at xAI":                       {grok, `{"model":"grok-4","input":"x","max_turns":3}`, nil, ""},
+		"turns elsewhere":                    {responses, `{"input":"x","max_turns":3}`, nil, capability.NotAvailable},
+		"a country at Perplexity":            {sonar, search + `"country":"DE"}`, []string{hosts("*.a.example")}, ""},
+		"a fast search":                      {sonar, search + `"web_search_options":{"search_type":"fast"}}`, []string{hosts("*.a.example")}, ""},
+		"a search that runs code":            {sonar, search + `"web_search_options":{"search_type":"pro"}}`, []string{hosts("*.a.example"), "provider.web_fetch"}, capability.CapabilityAbsent},
+		"a search that fetches":              {sonar, search + `"web_search_options":{"search_type":"pro"}}`, []string{hosts("*.a.example"), "provider.code_execution"}, capability.CapabilityAbsent},
+		"a search that may do so":            {sonar, search + `"web_search_options":{"search_type":"auto"}}`, []string{hosts("*.a.example")}, capability.CapabilityAbsent},
+		"a search by who may do so":          {sonar, search + `"web_search_options":{"search_type":"pro"}}`, []string{hosts("*.a.example"), "provider.web_fetch", "provider.code_execution"}, ""},
+		"guardrails at Mistral":              {mistral, `{"model":"m","messages":[],"guardrails":[{"block_on_error":true,"moderation_llm_v2":{"model_name":"mistral-moderation-2603"}}]}`, nil, ""},
+		"guardrails that are somebody's":     {mistral, `{"model":"m","messages":[],"guardrails":[{"moderation_llm_v2":{"model_name":"ag:1:2:x:3"}}]}`, nil, capability.Forbidden},
+		"a picture that a model has drawn":   {router, `{"model":"a/b","messages":[{"role":"assistant","content":"x","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}]}`, nil, ""},
+		"one that is fetched":                {router, `{"model":"a/b","messages":[{"role":"assistant","content":"x","images":[{"type":"image_url","image_url":{"url":"https://evil.example/a"}}]}]}`, nil, capability.CapabilityAbsent},
+		"one of a vendor that has none":      {chats, `{"messages":[{"role":"assistant","content":"x","images":[]}]}`, nil, capability.NotAvailable},
+		"how an engine searches":             {router, `{"model":"a/b","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"allowed_domains":["a.example"],"engine":"exa","mode":"fast"}}]}`, []string{hosts("*.a.example")}, ""},
+		"a conversation that was compacted":  {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x"}]}`, nil, ""},
+		"what else there may be in its item": {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x","content":[{"type":"input_file","file_id":"f"}]}]}`, nil, capability.NotAvailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, changes, refused := rewrite(t, test.where, test.body, holding(t, test.grants...))
+			switch {
+			case refused != nil && refused.Code != test.code, refused == nil && test.code != "":
+				t.Errorf("sent %s, %v", out, refused)
+			case refused == nil && (out != test.body || len(changes) > 0):
+				t.Errorf("sent %s, %s", out, did(changes))
+			}
+		})
+	}
+}
+
+// TestCivicAnswers: what nobody says of how Google finds an answer is taken for a search.
+func TestCivicAnswers(t *testing.T) {
+	body := func(settings string) string {
+		return `{"contents":[],"generationConfig":{"temperature":1` + settings + `}}`
+	}
+	for _, test := range []struct {
+		settings string
+		grants   []string
+		sent     string
+		did      string
+	}{
+		{`,"enableEnhancedCivicAnswers":true`, nil, "", "omitted enableEnhancedCivicAnswers capability_absent"},
+		{`,"enable_enhanced_civic_answers":1`, []string{hosts("github.com")}, "", "omitted enableEnhancedCivicAnswers capability_absent"},
+		{`,"enableEnhancedCivicAnswers":true`, []string{"provider.web_search"}, `,"enableEnhancedCivicAnswers":true`, ""},
+		{`,"enableEnhancedCivicAnswers":false`, nil, `,"enableEnhancedCivicAnswers":false`, ""},
+		{`,"enableEnhancedCivicAnswers":null`, nil, `,"enableEnhancedCivicAnswers":null`, ""},
+	} {
+		out, changes, refused := rewrite(t, generate, body(test.settings), holding(t, test.grants...))
+		if refused != nil || out != body(test.sent) || did(changes) != test.did {
+			t.Errorf("%s: sent %s, %s, %v", test.settings, out, did(changes), refused)
 		}
 	}
 }

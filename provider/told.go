@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"strings"
 
 	"capgate/wire"
@@ -13,6 +14,9 @@ func (w *Watch) ran(v wire.Value) string {
 	switch kind {
 	case "server_tool_use":
 		kind = textOf(v, "name")
+	case citation:
+		page, _ := v.Get(citation) // of a chat
+		return cmp.Or(w.ownSearch(cmp.Or(textOf(v, "url"), textOf(page, "url"))), citation)
 	case "reasoning.server_tool_call": // of OpenRouter
 		kind = textOf(v, "tool_name")
 	case "tool_reference", "tool_file": // of Mistral, in the midst of an answer
@@ -43,8 +47,12 @@ func (w *Watch) ran(v wire.Value) string {
 // partOf knows a part of a tool of xAI, which shows them as tools of an agent, by its name.
 func partOf(name string) string {
 	switch name {
-	case "web_search", "web_search_with_snippets", "browse_page":
+	case "web_search", "web_search_with_snippets", "browse_page", "open_page":
 		return "web_search_call"
+	case "code_execution":
+		return "code_interpreter_call"
+	case "view_image", "view_x_video":
+		return name + "_call"
 	case "x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch":
 		return "x_search_call"
 	}
@@ -73,9 +81,34 @@ func (w *Watch) cited(v wire.Value) string {
 		return ""
 	}
 	for element := range v.Elems() {
-		if _, has := element.Get("url"); has || element.Kind() == wire.String {
+		_, has := element.Get("url")
+		text, isText := element.Str()
+		if !has && !isText {
+			continue
+		}
+		own := w.ownSearch(cmp.Or(text, textOf(element, "url")))
+		if own == "" {
 			return webSearch
 		}
+		w.enter(own, "")
+	}
+	return ""
+}
+
+// ownSearch is the tool of xAI's that has found what an answer cites where others cite pages,
+// "" for a page of the web. A post is one unless posts may be searched.
+func (w *Watch) ownSearch(cited string) string {
+	if w.kit != xaiKit && w.kit != routerKit {
+		return ""
+	}
+	cited = strings.ToLower(cited)
+	if strings.HasPrefix(cited, "collections://") {
+		return "file_search_call"
+	}
+	rest, ok := strings.CutPrefix(cited, "https://")
+	host, _, _ := strings.Cut(rest, "/")
+	if ok && (host == "x.com" || host == "twitter.com") && w.policy.holds("x_search").Allowed() {
+		return "x_search_call"
 	}
 	return ""
 }
@@ -86,9 +119,9 @@ func callOf(tool string) string {
 	switch {
 	case strings.HasPrefix(tool, "google_search"), tool == "fusion": // of models that search
 		return webSearch
-	case tool == "url_context":
+	case tool == "url_context", tool == "urlcontextmetadata":
 		return webFetch
-	case isListed(tool, "code_interpreter shell bash"):
+	case isListed(tool, "code_interpreter shell bash executablecode"):
 		return codeExecution
 	case isListed(tool, "google_maps file_search image_generation document_library browser_use computer_use subagent files mcp"):
 		return tool + "_call"

@@ -186,6 +186,8 @@ func localMembers(kind string) string {
 	case "", "function", "custom":
 		return "type name description input_schema parameters output_schema strict function custom format " +
 			"allowed_callers async cache_control defer_loading eager_input_streaming input_examples"
+	case "local_shell", "apply_patch":
+		return "type name description allowed_callers cache_control defer_loading"
 	}
 	return "type name description parameters execution strict configs max_characters enable_zoom environment " +
 		"display_height display_width display_height_px display_width_px display_number " +

@@ -17,6 +17,9 @@ func (r *request) known(kind string, v wire.Value) tool {
 	case xaiKit:
 		return xaiTool(kind)
 	case routerKit:
+		if t := routerLocal(kind); r.form == formResponses && t.use != strange {
+			return t
+		}
 		return routerTool(kind)
 	case mistralKit:
 		return mistralTool(kind)
@@ -149,7 +152,7 @@ func routerTool(kind string) tool {
 		return tool{use: scoped, scope: scope{
 			verb: webSearch, under: "parameters", allowed: "allowed_domains", blocked: "excluded_domains", engines: "exa firecrawl parallel perplexity",
 			members: "type parameters", wide: "x_search",
-			inner: "allowed_domains excluded_domains engine max_characters max_results max_total_results max_uses search_context_size user_location x_search",
+			inner: "allowed_domains excluded_domains engine max_characters max_results max_total_results max_uses mode search_context_size user_location x_search",
 		}}
 	case webFetch:
 		return tool{use: scoped, scope: scope{
@@ -164,6 +167,18 @@ func routerTool(kind string) tool {
 		return tool{use: adviser, verb: "advisor"}
 	case "datetime":
 		return tool{use: local}
+	}
+	return tool{}
+}
+
+// routerLocal knows the tools of OpenAI that OpenRouter passes on for the agent to run. Its
+// shell is none of them: without a place, that runs at a provider.
+func routerLocal(kind string) tool {
+	switch kind {
+	case "local_shell", "apply_patch":
+		return tool{use: local}
+	case "namespace":
+		return tool{use: group}
 	}
 	return tool{}
 }

@@ -39,7 +39,7 @@ type Watch struct {
 
 	kit    kit
 	policy Policy
-	reads  func() bool // some host is held; most answers ask for none
+	reads  func() bool // what hosts are held lets a request ask for the web; most answers ask for none
 	free   []string    // the tools that the agent holds without any list, so that they may read any page
 
 	mode   mode
@@ -49,6 +49,7 @@ type Watch struct {
 	full   bool   // the event or document is past its limit
 	doc    wire.Doc
 	piece  piece
+	within bool // a text that is JSON itself
 
 	seen   []Observation
 	unread int
@@ -66,13 +67,20 @@ const (
 
 // Watch returns a watch on one response to an agent.
 func (v Vendor) Watch(p Policy) *Watch {
-	w := &Watch{kit: v.kit, policy: p, reads: sync.OnceValue(func() bool { return len(p.hosts(get)) > 0 })}
+	w := &Watch{kit: v.kit, policy: p, reads: sync.OnceValue(func() bool { return v.reads(p) })}
 	for _, tool := range []string{webSearch, webFetch} {
 		if p.holds(tool).Allowed() {
 			w.free = append(w.free, tool, citation)
 		}
 	}
 	return w
+}
+
+// reads reports whether the hosts that are held are any that a request can have the vendor
+// read: by a list of them, or all.
+func (v Vendor) reads(p Policy) bool {
+	held := domainsOf(p.hosts(get), p.Strict)
+	return held.all || v.Widens() && len(held.meet(asked{}, list{}).names) > 0
 }
 
 // citation is a page that an answer rests on, whichever tool has read it.
@@ -174,9 +182,9 @@ func (w *Watch) endEvent() {
 }
 
 // telling reports whether an event can be about a tool at all: most are pieces of
-// text, and need not be parsed.
+// text, and need not be parsed. Any word may be escaped.
 func telling(data []byte) bool {
-	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program", "openrouter:"} {
+	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program", "openrouter:", `\u`} {
 		if bytes.Contains(data, []byte(word)) {
 			return true
 		}
@@ -254,14 +262,14 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 		tool = w.enter(w.cited(v), tool)
 	case "toolcall", "toolresponse": // of Google
 		tool = w.enter(callOf(cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))), tool)
-	case "urlcontextmetadata":
-		tool = w.enter(webFetch, tool)
-	case "executablecode":
-		tool = w.enter(codeExecution, tool)
+	case "urlcontextmetadata", "executablecode":
+		tool = w.enter(callOf(fold(name)), tool)
 	case "websearchrequests", "webfetchrequests", "websearchcalls", "xsearchcalls", "codeinterpretercalls", "filesearchcalls", "documentsearchcalls":
 		if v.Kind() == wire.Number && string(v.Raw()) != "0" { // all that is shown of a search that nothing is cited from
 			w.enter(counted(fold(name)), tool)
 		}
+	case "arguments", "input", "result":
+		w.written(v, tool)
 	case "text", "content", "delta", "thinking":
 		if v.Kind() == wire.String {
 			return
@@ -271,37 +279,43 @@ func (w *Watch) member(name string, v wire.Value, tool string) {
 }
 
 // grounded judges what Google says an answer rests on: pages of a search, places, or
-// files. It says so with nothing inside, too, where nothing was looked for.
+// files. It says so with nothing inside, too, where nothing was looked for. Queries are those
+// of a search for places where nothing else is shown.
 func (w *Watch) grounded(v wire.Value) {
+	asked, places := false, false
 	for key, member := range v.Members() {
 		switch name, _ := key.Str(); fold(name) {
 		case "websearchqueries", "imagesearchqueries":
-			if member.Len() > 0 {
-				w.enter(webSearch, "")
-			}
+			asked = asked || member.Len() > 0
+		case "googlemapswidgetcontexttoken":
+			places = w.enter("google_maps_call", "") == ""
 		case "searchentrypoint":
 			w.enter(webSearch, "")
 		case "groundingchunks":
 			for chunk := range member.Elems() {
-				w.chunk(chunk)
+				places = w.chunk(chunk) || places
 			}
 		}
+	}
+	if asked && !places {
+		w.enter(webSearch, "")
 	}
 }
 
 // chunk judges one thing that an answer rests on. What is none of Google's other tools
-// is a page.
-func (w *Watch) chunk(v wire.Value) {
+// is a page. It reports whether it is a place.
+func (w *Watch) chunk(v wire.Value) (place bool) {
 	for key, member := range v.Members() {
 		kind := citation
 		switch name, _ := key.Str(); fold(name) {
 		case "maps":
-			kind = "google_maps_call"
+			kind, place = "google_maps_call", true
 		case "retrievedcontext":
 			kind = "file_search_call"
 		}
 		w.visit(member, w.enter(kind, ""))
 	}
+	return place
 }
 
 // enter judges that a tool was used, and returns what it is called from here on. A
@@ -335,12 +349,36 @@ func (w *Watch) enter(kind, tool string) string {
 	return ""
 }
 
-// reader judges that a tool read the web.
+const readTheWeb = "the provider read the web, and "
+
+// reader judges that a tool read the web, by what a request has to hold that asks for it.
 func (w *Watch) reader(tool string) string {
-	if !slices.Contains(w.free, tool) && !w.reads() {
-		w.see(Observation{Tool: tool, Code: capability.CapabilityAbsent, Why: "the provider read the web, and no host is held"})
+	waits := w.policy.waits(tool)
+	if tool == citation {
+		waits = w.policy.waits(webSearch) && w.policy.waits(webFetch)
+	}
+	switch {
+	case slices.Contains(w.free, tool):
+	case waits:
+		w.once(Observation{Tool: tool, Code: capability.RequiresApproval, Why: readTheWeb + "nobody can approve that in the middle of a request"})
+	case !w.reads():
+		w.once(Observation{Tool: tool, Code: capability.CapabilityAbsent, Why: readTheWeb + "no host is held that a request could name to it"})
 	}
 	return tool
+}
+
+// once tells that the web was read: of what is cited only as long as no tool shows that
+// has read it.
+func (w *Watch) once(o Observation) {
+	same := func(s Observation) bool {
+		return strings.HasPrefix(s.Why, readTheWeb) && (s.Tool == citation || o.Tool == citation)
+	}
+	switch i := slices.IndexFunc(w.seen, same); {
+	case i < 0:
+		w.see(o)
+	case o.Tool != citation:
+		w.seen[i] = o
+	}
 }
 
 // foreign judges what the provider had an MCP server do. The names of servers are

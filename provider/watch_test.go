@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"capgate/capability"
 	"capgate/provider"
 )
 
@@ -81,7 +82,7 @@ func TestWatch(t *testing.T) {
 			"gemini",
 			[]string{hosts("*.github.com")},
 			`[{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/x","domain":"evil.example"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://github.com/"}]}}]}]`,
-			[]string{"code_execution  capability_absent", "url_citation evil.example scope_violation"},
+			[]string{"code_execution  capability_absent", "web_fetch  capability_absent", "url_citation evil.example scope_violation"},
 		},
 		"Perplexity": {
 			"perplexity",
@@ -89,6 +90,31 @@ func TestWatch(t *testing.T) {
 			event(`{"choices":[],"citations":["https://github.com/a","https://evil.example/b"]}`) + event("[DONE]"),
 			[]string{"web_search evil.example:443 scope_violation"},
 		},
+		"a page in words that are escaped": {
+			"anthropic",
+			[]string{hosts("a.example")},
+			event(`{"type":"content_block_start","content_block":{"type":"web_f\u0065tch_t\u006fol_result","content":{"type":"web_f\u0065tch_result","\u0075rl":"https://evil.example/x"}}}`),
+			[]string{"web_fetch evil.example:443 scope_violation"},
+		},
+		"a page in JSON text": {
+			"openrouter",
+			[]string{hosts("a.example")},
+			`{"choices":[{"message":{"reasoning_details":[{"type":"reasoning.server_tool_call","tool_name":"openrouter:web_fetch","arguments":"{\"url\":\"https://evil.example/x\"}","result":" [{\"url\":\"https://other.example/x\",\"content\":\"{\\\"url\\\":\\\"https://third.example\\\"}\"}]"}]}}]}`,
+			[]string{"web_fetch evil.example:443 scope_violation", "web_fetch other.example:443 scope_violation"},
+		},
+		"a page in the input of a part": {
+			"xai",
+			[]string{hosts("a.example")},
+			`{"output":[{"type":"custom_tool_call","name":"browse_page","input":"{\"url\":\"https://evil.example/x\"}"},{"type":"web_search_call","arguments":"{\"url\":\"https://other.example/x\"}"}]}`,
+			[]string{"web_search evil.example:443 scope_violation", "web_search other.example:443 scope_violation"},
+		},
+		"a page in what a tool is told to do": {
+			"mistral",
+			[]string{hosts("*")},
+			event(`{"type":"tool.execution.started","name":"web_search","arguments":"{\"url\": \"http"}`) + event(`{"type":"tool.execution.done","name":"web_search","arguments":"{\"url\":\"http://10.0.0.1/\"}"}`),
+			[]string{"web_search 10.0.0.1:80 scope_violation"},
+		},
+		"a page in what the agent's own is told":  {"openrouter", []string{hosts("a.example")}, `{"output":[{"type":"function_call","name":"web_fetch","arguments":"{\"url\":\"https://evil.example/x\"}"},{"type":"custom_tool_call","name":"browse_page","input":"{\"url\":\"https://evil.example/x\"}"}]}`, nil},
 		"who may search at all may read anything": {"openai", []string{"provider.web_search"}, event(`{"type":"url_citation","url":"https://evil.example"}`), nil},
 		"who may fetch at all may read anything":  {"gemini", []string{"provider.web_fetch"}, `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://evil.example/"}}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://evil.example/"}]}}]}`, nil},
 		"who may search may not fetch":            {"anthropic", []string{"provider.web_search", hosts("a.example")}, event(`{"type":"content_block_start","content_block":{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://evil.example/"}}}`), []string{"web_fetch evil.example:443 scope_violation"}},
@@ -163,6 +189,19 @@ func TestLongCall(t *testing.T) {
 	}
 }
 
+// TestLongText: JSON text that is longer than is looked at is counted, and text that is no
+// JSON is none.
+func TestLongText(t *testing.T) {
+	vendor, _ := provider.Lookup("openrouter")
+	for text, unread := range map[string]int{`{\"a\":\"` + strings.Repeat("x", 70<<10) + `\"}`: 1, strings.Repeat("x", 70<<10): 0, "[a link](https://b.example)": 0, "{": 0, "": 0} {
+		w := vendor.Watch(holding(t, hosts("a.example")))
+		_, _ = w.Write([]byte(`{"output":[{"type":"openrouter:web_fetch","result":"` + text + `"}]}`))
+		if seen := w.Close(); len(seen) != 0 || w.Unread() != unread {
+			t.Errorf("%.40s: seen %v, %d unread", text, seen, w.Unread())
+		}
+	}
+}
+
 // TestLongHost: the name of a host that no host has is not worked on.
 func TestLongHost(t *testing.T) {
 	var name strings.Builder
@@ -233,6 +272,7 @@ func TestWatchSees(t *testing.T) {
 		{"anthropic", `{"content":[{"type":"server_tool_use","name":"openrouter:shell","input":{}}]}`, "code_execution"},
 		{"xai", `{"output":[{"type":"view_image_call"},{"type":"view_x_video_call"}]}`, "view_image_callview_x_video_call"},
 		{"xai", `{"output":[{"type":"custom_tool_call","name":"x_keyword_search"},{"type":"custom_tool_call","name":"browse_page"}]}`, "x_search_callweb_search"},
+		{"xai", `{"output":[{"type":"custom_tool_call","name":"code_execution"},{"type":"custom_tool_call","name":"view_image"},{"type":"custom_tool_call","name":"view_x_video"},{"type":"custom_tool_call","name":"open_page"}]}`, "code_interpreter_callview_image_callview_x_video_callweb_search"},
 		{"xai", `{"output":[{"type":"custom_tool_call","name":"mine"}]}`, ""},
 		{"openai", `{"output":[{"type":"custom_tool_call","name":"browse_page"}]}`, ""},
 		{"openrouter", `{"choices":[],"usage":{"server_tool_use":{"web_search_requests":2}}}`, "web_search"},
@@ -291,8 +331,92 @@ func TestWatchSees(t *testing.T) {
 	vendor, _ := provider.Lookup("gemini")
 	w := vendor.Watch(holding(t, hosts("good.example")))
 	_, _ = w.Write([]byte(`{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/a"}},{"web":{"uri":"https://vertexaisearch.cloud.google.com.evil.example/a"}}]}}]}`))
-	if seen := w.Close(); len(seen) != 1 || seen[0].Host != "vertexaisearch.cloud.google.com.evil.example:443" {
+	if seen := w.Close(); len(seen) != 2 || seen[1].Host != "vertexaisearch.cloud.google.com.evil.example:443" {
 		t.Errorf("saw %v", seen)
+	}
+}
+
+// TestWatchHeld: a tool that reads the web is told of by whoever could not have asked for it,
+// whatever hosts are held: a provider takes no address and no port, and some take no list at all.
+func TestWatchHeld(t *testing.T) {
+	const (
+		grounded = `{"candidates":[{"groundingMetadata":{"webSearchQueries":["plans"],"searchEntryPoint":{},"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/a","title":"evil.example"}}]}}]}`
+		cited    = `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"web":{"uri":"https://vertexaisearch.cloud.google.com/a","title":"evil.example"}}]}}]}`
+		read     = `{"candidates":[{"urlContextMetadata":{"urlMetadata":[]}}]}`
+		called   = `{"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB"}}]}}]}`
+		executed = `{"outputs":[{"type":"tool.execution","name":"web_search"}]}`
+		searched = `{"output":[{"type":"web_search_call","action":{"type":"search","query":"plans"}}]}`
+		fetched  = `{"content":[{"type":"server_tool_use","name":"web_fetch","input":{}}]}`
+
+		// What other tools show as searches are shown.
+		places  = `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"maps":{"uri":"https://maps.google.com/?cid=1","title":"I"}}],"webSearchQueries":["near me"],"googleMapsWidgetContextToken":"w"}}]}`
+		both    = `{"candidates":[{"groundingMetadata":{"groundingChunks":[{"maps":{"uri":"https://maps.google.com/?cid=1"}}],"webSearchQueries":["near me"],"searchEntryPoint":{}}}]}`
+		posts   = `{"citations":["https://x.com/i/status/1"],"output":[{"type":"x_search_call"},{"type":"message","content":[{"type":"output_text","annotations":[{"type":"url_citation","url":"https://x.com/i/status/1"}]}]}]}`
+		mixed   = `{"citations":["https://x.com/i/status/1","https://x.com.evil.example/"]}`
+		files   = `{"citations":["collections://c/files/f"],"output":[{"type":"file_search_call"}]}`
+		several = `{"citations":["collections://c/files/f","https://x.com/i/status/1"]}`
+		chat    = `{"choices":[{"message":{"annotations":[{"type":"url_citation","url_citation":{"url":"https://x.com/a/status/1"}}]}}]}`
+	)
+	for _, test := range []struct {
+		vendor, answer string
+		grants, waits  []string
+		seen           string
+	}{
+		{"gemini", grounded, []string{hosts("github.com")}, nil, "web_search capability_absent"},
+		{"gemini", "data: " + cited + "\n\ndata: " + called + "\n\ndata: " + cited + "\n\ndata: " + read + "\n\n", nil, nil, "web_search capability_absent; web_fetch capability_absent"},
+		{"gemini", cited, nil, nil, "url_citation capability_absent"},
+		{"gemini", called, []string{hosts("github.com")}, nil, "web_search capability_absent"},
+		{"gemini", grounded, []string{hosts("*")}, nil, ""},
+		{"gemini", grounded, []string{hosts("github.com"), "provider.web_search"}, nil, ""},
+		{"gemini", grounded, []string{hosts("*")}, []string{"provider.web_search"}, "web_search requires_approval"},
+		{"gemini", cited, nil, []string{"provider.web_search"}, "url_citation capability_absent"},
+		{"gemini", grounded, nil, []string{"provider.web_search"}, "web_search requires_approval"},
+		{"gemini", places, []string{"provider.google_maps"}, nil, ""},
+		{"gemini", places, nil, nil, "google_maps_call capability_absent"},
+		{"gemini", both, []string{"provider.google_maps"}, nil, "web_search capability_absent"},
+		{"xai", posts, []string{"provider.x_search"}, nil, ""},
+		{"xai", posts, []string{"provider.x_search", hosts("github.com")}, nil, ""},
+		{"xai", mixed, []string{"provider.x_search", hosts("github.com")}, nil, "web_search scope_violation"},
+		{"xai", files, []string{"provider.file_search"}, nil, ""},
+		{"xai", files, nil, nil, "file_search_call capability_absent"},
+		{"xai", several, []string{"provider.x_search"}, nil, "file_search_call capability_absent"},
+		{"openrouter", chat, []string{"provider.x_search", hosts("github.com")}, nil, ""},
+		{"openrouter", chat, []string{hosts("github.com")}, nil, "url_citation scope_violation"},
+		{"openai", chat, []string{"provider.x_search", hosts("github.com")}, nil, "url_citation scope_violation"},
+		{"mistral", executed, []string{hosts("github.com")}, nil, "web_search capability_absent"},
+		{"mistral", executed, []string{hosts("*")}, nil, ""},
+		{"openai", searched, []string{hosts("github.com")}, nil, ""},
+		{"openai", searched, []string{hosts("github.com")}, []string{"provider.web_search"}, "web_search requires_approval"},
+		{"openai", searched, []string{hosts("10.0.0.1")}, nil, "web_search capability_absent"},
+		{"xai", searched, []string{hosts("github.com:8443")}, nil, "web_search capability_absent"},
+		{"xai", searched, []string{hosts("github.io")}, nil, "web_search capability_absent"},
+		{"anthropic", fetched, []string{hosts("github.com")}, []string{"provider.web_search"}, ""},
+		{"anthropic", fetched, []string{hosts("github.com")}, []string{"provider.web_fetch"}, "web_fetch requires_approval"},
+	} {
+		vendor, _ := provider.Lookup(test.vendor)
+		p := holding(t, test.grants...)
+		var verbs []capability.Verb
+		for _, verb := range test.waits {
+			verbs = append(verbs, capability.Verb(verb))
+		}
+		p.Authority = waiting{p.Authority, verbs}
+		w := vendor.Watch(p)
+		_, _ = w.Write([]byte(test.answer))
+		var seen []string
+		for _, o := range w.Close() {
+			seen = append(seen, o.Tool+" "+string(o.Code))
+		}
+		if got := strings.Join(seen, "; "); got != test.seen {
+			t.Errorf("%s with %v, %v waiting: saw %q, want %q", test.answer, test.grants, test.waits, got, test.seen)
+		}
+	}
+	vendor, _ := provider.Lookup("xai")
+	p := holding(t, hosts("github.com"))
+	p.Strict = true
+	w := vendor.Watch(p)
+	_, _ = w.Write([]byte(searched))
+	if seen := w.Close(); len(seen) != 1 {
+		t.Errorf("strictly, it saw %v", seen)
 	}
 }
 
