@@ -224,10 +224,8 @@ func (w *walk) pathOf(rel string, s *Skill) string {
 	} else if name != own {
 		s.say(capability.Note, "name", fmt.Sprintf("the skill %s lies in a folder of another name", name), "rename the folder")
 	}
-	for seg := range strings.SplitSeq(path.Dir(rel), "/") {
-		if seg != "." && !isName(strings.TrimLeft(seg, ".")) {
-			s.fail("a folder above it has a name that cannot stand in a URI")
-		}
+	if !isPlainFolder(path.Dir(rel)) {
+		s.fail("a folder above it has a name that cannot stand in a URI")
 	}
 	if rel == "." {
 		return name

@@ -359,7 +359,7 @@ func (h *head) take(key string, value *yaml.Node) error {
 		if len(strings.Join(h.names, "")) > maxNames {
 			err = fmt.Errorf("the names in %s are longer than %d bytes", key, maxNames)
 		}
-	case folded == contextKey && !isEmpty(value): // fork is the one that clients know now
+	case folded == contextKey && !isEmpty(value) && !isPlain(value, "inline"): // fork is the one that clients know now
 		h.forks = append(h.forks, agentTool)
 	case folded == agentKey && !isEmpty(value):
 		var name string
@@ -367,6 +367,11 @@ func (h *head) take(key string, value *yaml.Node) error {
 		h.forks = append(h.forks, agentTool+"("+name+")")
 	}
 	return err
+}
+
+// isPlain reports whether a value is a word as it stands, with nothing around it.
+func isPlain(value *yaml.Node, word string) bool {
+	return value.Kind == yaml.ScalarNode && value.Style == 0 && value.Value == word
 }
 
 // The keys that say what a skill uses, as [foldKey] writes them.

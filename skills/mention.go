@@ -65,13 +65,17 @@ func mentions(text string) iter.Seq[mention] {
 	}
 }
 
+// reference is what begins one to something else. Claude Code takes what follows for blank,
+// quotes as well, before it looks for the one that ends a path.
+const reference = "@["
+
 // within takes what follows a quote for the path, up to the next one, which what a user has
 // typed may bring. Clients take the blanks around it for none of it.
 func (m mention) within(text string) mention {
 	inner, _, closed := strings.Cut(text, `"`)
 	inner = strings.TrimFunc(inner, isBlank)
 	m.quoted, m.path, m.last = true, inner, inner[strings.LastIndexAny(inner, `/\`)+1:]
-	m.filled = m.filled || !closed || strings.Contains(inner, "$")
+	m.filled = m.filled || !closed || strings.Contains(inner, "$") || strings.Contains(inner, reference)
 	m.out = m.out || m.filled || leadsOut(inner) || strings.Contains(strings.ReplaceAll(inner, `\`, "/"), "/..")
 	return m
 }
@@ -103,6 +107,10 @@ func pathIn(text string) string {
 // wordBytes are the bytes behind which an @ begins nothing.
 const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_`"
 
+// folderBytes are the bytes that the name of a folder goes on with. Clients take what else ends
+// a word, and a - at the end, for none of it.
+const folderBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
 // topFolders are where a path that begins with no slash leads, for a client that works at
 // the top.
 var topFolders = strings.Fields(`applications library system users volumes windows app bin boot code data dev etc home lib lib64
@@ -122,12 +130,12 @@ func leadsOut(path string) bool {
 		return true
 	}
 	begin := path[:min(len(path), longest)]
-	end := strings.IndexAny(begin, `/\`)
-	if end < 0 { // a folder itself
-		end = max(0, strings.IndexAny(begin+" ", "`,#. "))
-		return slices.ContainsFunc(bareFolders, func(folder string) bool { return strings.EqualFold(folder, begin[:end]) })
+	if end := strings.IndexAny(begin, `/\`); end > 0 && (path[end-1] == ':' || slices.Contains(topFolders, oneCase(path[:end]))) {
+		return true
 	}
-	return end > 0 && (path[end-1] == ':' || slices.Contains(topFolders, oneCase(path[:end])))
+	rest := strings.TrimLeft(begin, folderBytes)
+	name := strings.TrimRight(begin[:len(begin)-len(rest)], "-") // a folder itself
+	return slices.ContainsFunc(bareFolders, func(folder string) bool { return strings.EqualFold(folder, name) })
 }
 
 // agentNames are the agents that opencode comes with. Whoever mentions one there has

@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -70,7 +71,7 @@ func (m marker) keptFrom(agent string) error {
 }
 
 // Update makes a mirror hold these skills and no others. A skill is there whole or not
-// at all. One that cannot be read as it was at load is taken out. Once the context has ended
+// at all. One that cannot be read as it was at load, or not be written, is taken out. Once the context has ended
 // nothing more is put in.
 func (m Mirror) Update(ctx context.Context, shown []*Skill) (Mirrored, error) {
 	done := Mirrored{Written: []string{}, Removed: []string{}, Kept: []string{}, InTheWay: []string{}, Over: []string{}, Withheld: []string{}}
@@ -196,7 +197,8 @@ type update struct {
 	root   *os.Root
 	clean  func([]byte) bool
 	marker marker
-	left   int // how much that nobody has counted may still be looked at
+	saved  []byte // the marker as it lies there
+	left   int    // how much that nobody has counted may still be looked at
 }
 
 // errUnclean is why a skill is not put together.
@@ -222,6 +224,7 @@ func (u *update) open(agent string) error {
 	if err := read.keptFrom(agent); err != nil {
 		return err
 	}
+	u.saved = text
 	entries := 0
 	for name, files := range read.Skills {
 		if entries += 1 + len(files); entries > maxMarked || !isFolder(name) || !isFileName(name) {
@@ -247,7 +250,8 @@ func isFolder(name string) bool {
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
-// save writes the marker, all of it or nothing.
+// save writes the marker, all of it or nothing. One that is there already is left, so that
+// whoever looks at the folder sees that nothing has happened.
 func (u *update) save() error {
 	u.crop()
 	text, err := json.MarshalIndent(u.marker, "", "  ")
@@ -257,6 +261,9 @@ func (u *update) save() error {
 	if len(text) > maxMarker {
 		return fmt.Errorf("write the marker: it is over %d bytes", maxMarker)
 	}
+	if bytes.Equal(text, u.saved) {
+		return nil
+	}
 	name := stageName + rand.Text()
 	if err := u.write(name, text, 0o644); err != nil {
 		return err
@@ -264,6 +271,7 @@ func (u *update) save() error {
 	if err := u.root.Rename(name, markerName); err != nil {
 		return fmt.Errorf("write the marker: %w", err)
 	}
+	u.saved = text
 	return nil
 }
 
@@ -354,16 +362,14 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 		u.Kept = append(u.Kept, name)
 		return "", nil
 	}
+	if _, err := u.root.Lstat(name); !mine && !errors.Is(err, fs.ErrNotExist) { // before it is put together in vain
+		u.InTheWay = append(u.InTheWay, name)
+		return "", nil
+	}
 	stage = stageName + rand.Text()
 	if err := u.stage(stage, s); err != nil {
-		if errors.Is(err, errUnclean) {
-			u.Withheld = append(u.Withheld, name)
-		}
 		_ = u.discard(stage, s) // it is the first error that counts
-		if mine {
-			return "", u.remove(name)
-		}
-		return "", nil
+		return "", u.leaveOut(name, err)
 	}
 	if mine {
 		if err := u.clear(name, files); err != nil {
@@ -378,6 +384,23 @@ func (u *update) prepare(name string, s *Skill) (stage string, err error) {
 		return "", u.discard(stage, s)
 	}
 	return stage, nil
+}
+
+// leaveOut says why a skill could not be put together. One of before goes as well: what
+// whoever is shown this one may not see could be in that.
+func (u *update) leaveOut(name string, why error) error {
+	switch {
+	case errors.Is(why, errUnclean):
+		u.Withheld, why = append(u.Withheld, name), nil
+	case errors.Is(why, ErrChanged): // it will be read anew
+		why = nil
+	default:
+		why = fmt.Errorf("put the skill %s into the mirror: %w", name, why)
+	}
+	if _, mine := u.marker.Skills[name]; mine {
+		why = few(why, u.remove(name))
+	}
+	return why
 }
 
 // holds reports whether a skill is in its folder, and nothing of an earlier one. What

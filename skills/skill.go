@@ -2,6 +2,7 @@ package skills
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -154,7 +155,21 @@ func (s *Skill) hold(files []string) {
 		if name != Manifest && oneCase(name) == Manifest {
 			s.fail(fmt.Sprintf("its file %s is %s where case does not count", clip(name), Manifest))
 		}
+		if isDocument(path.Base(name)) && !isPlainFolder(path.Dir(name)) {
+			s.fail(fmt.Sprintf("its file %s is a skill in a folder whose name clients could take for a command", clip(name)))
+		}
 	}
+}
+
+// isPlainFolder reports whether the path of a folder is made of names. Clients put the one
+// that a skill lies in before its text, and then look in both for commands and mentions.
+func isPlainFolder(dir string) bool {
+	for seg := range strings.SplitSeq(dir, "/") {
+		if seg != "." && !isName(strings.TrimLeft(seg, ".")) {
+			return false
+		}
+	}
+	return true
 }
 
 // vouch leaves out what clients do by themselves with the text of a skill that somebody has

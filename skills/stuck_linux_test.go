@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +73,55 @@ func TestMirrorManyErrors(t *testing.T) {
 	if len(said) != 9 || said[8] != "and 1592 more" {
 		t.Errorf("%d lines, the last of which is %q", len(said), said[len(said)-1])
 	}
+}
+
+// TestMirrorFull: a skill that there is no room for is an error, and no other is left out for
+// it. What was there before is not what its agent is shown, and goes.
+func TestMirrorFull(t *testing.T) {
+	const alone = "CAPGATE_TEST_FULL_DISK"
+	if os.Getenv(alone) == "" { // the limit is that of a whole process, which may write more
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMirrorFull$")
+		cmd.Env = append(os.Environ(), alone+"=1")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return
+	}
+	const most, more = 100 << 10, 300 << 10 // bytes of a file
+	src, dir := tree(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b"), "b/big": strings.Repeat("x", more)}), t.TempDir()
+	load := func() []*skills.Skill { return slices.Collect(skills.Load(options(), src).All()) }
+	old := load()
+	var all syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &all); err != nil {
+		t.Fatal(err)
+	}
+	full := func(list []*skills.Skill) (skills.Mirrored, error) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: all.Max}); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &all); err != nil {
+				t.Fatal(err)
+			}
+		}()
+		return skills.Mirror{Dir: dir, Agent: "agents/scout"}.Update(t.Context(), list)
+	}
+	done, err := full(old)
+	if err == nil || !strings.Contains(err.Error(), "put the skill b into the mirror: ") || !slices.Equal(done.Written, []string{"a"}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
+	if done := update(t, dir, old); !slices.Equal(done.Written, []string{"b"}) {
+		t.Errorf("once there is room: %+v", done)
+	}
+	if _, err := full(old); err != nil {
+		t.Errorf("what is right already: %v", err)
+	}
+	put(t, filepath.Join(src, "b/big"), strings.Repeat("y", more))
+	if done, err = full(load()); err == nil || !slices.Equal(done.Removed, []string{"b"}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	same(t, dir, map[string]string{"a/SKILL.md": md("a")})
 }
 
 // TestMirrorLease: whoever holds a lease on the lock of its mirror keeps nobody waiting.

@@ -1,0 +1,35 @@
+package skills_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/skills"
+)
+
+// TestInnerFolder: clients put the folder of a skill before its text, and look in both for
+// what they run. It is not taken for a skill where the folder of one inside is no name.
+func TestInnerFolder(t *testing.T) {
+	for dir, shown := range map[string]bool{
+		"in": true, "in/of v1.2": true, ".claude/skills/in": true, "größe": true,
+		"in !`date`": false, ".claude/skills/in !`date`": false, "in !`date`/more": false, ".!`date`": false, "y @general": false, "@~": false, "$1": false,
+		"~~~!": false, strings.Repeat("a", 65): false,
+	} {
+		for _, file := range []string{"SKILL.md", "skill.md"} {
+			files := map[string]string{"a/SKILL.md": md("a"), "a/" + dir + "/" + file: md("in")}
+			s, _ := skills.Load(options(), tree(t, files)).Skill("a")
+			if _, ok := s.Requires(); ok != (shown && file == "SKILL.md") {
+				t.Errorf("with %s in %q it is hidden: %q", file, dir, s.Broken)
+			}
+			var l *skills.Library
+			served := l.Parse(skills.Served{Path: "a", SkillMD: []byte(md("a")), Files: []string{"SKILL.md", dir + "/" + file}})
+			if (served.Broken == "") != shown {
+				t.Errorf("of a server, with %s in %q, it is hidden: %q", file, dir, served.Broken)
+			}
+		}
+		s, _ := skills.Load(options(), tree(t, map[string]string{"a/SKILL.md": md("a"), "a/" + dir + "/notes.md": "x"})).Skill("a")
+		if _, ok := s.Requires(); !ok {
+			t.Errorf("with no skill in %q it is hidden: %q", dir, s.Broken)
+		}
+	}
+}
