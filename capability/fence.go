@@ -14,12 +14,16 @@ import (
 // systems of many machines.
 type Fence struct {
 	roots  []Root
-	sealed []Root             // may be read
+	sealed []Root             // the same, and those that may be read
 	hidden []*pattern.Pattern // files by their names, and their folders, wherever they lie
 
 	files   map[string]bool // the names of the hidden files, with their folders'
 	folders map[string]bool // those of the folders, outermost first
 	deepest int             // the most segments of any of these
+
+	named     []*pattern.Pattern // folders that may be read, by their names, and those that they lie in
+	beneath   []string           // the names of the folders between slashes
+	outermost []string           // those of the ones that they lie in
 }
 
 // NewFence fences off directories and files, by each place they are known by.
@@ -28,7 +32,7 @@ func NewFence(roots ...Root) Fence { return Fence{roots: roots} }
 // Sealing returns a fence around further places that may be read, and nothing else:
 // whoever could change them would choose what others are shown.
 func (f Fence) Sealing(roots ...Root) Fence {
-	f.sealed = roots
+	f.sealed = slices.Concat(f.roots, roots)
 	return f
 }
 
@@ -50,17 +54,36 @@ func (f Fence) Hiding(names ...string) Fence {
 	return f
 }
 
+// SealingNamed returns a fence around folders of some names too, wherever they lie:
+// what is in them may be read, and nothing else. A name begins with a dot, and has the
+// folders before it that it means something in.
+func (f Fence) SealingNamed(names ...string) Fence {
+	f.named, f.beneath, f.outermost = nil, nil, nil
+	for _, name := range names {
+		f.named = append(f.named, folded("/**/", name, "{,/**}"))
+		f.beneath = append(f.beneath, "/"+oneCase(name)+"/")
+		for i := range len(name) {
+			if name[i] == '/' {
+				f.named = append(f.named, folded("/**/", name[:i], ""))
+				f.outermost = append(f.outermost, "/"+oneCase(name[:i])+"/")
+			}
+		}
+	}
+	return f
+}
+
 // around returns what a verb must keep away from.
 func (f Fence) around(v Verb) []Root {
-	if v == "fs.read" {
+	if v == "fs.read" || len(f.sealed) == 0 {
 		return f.roots
 	}
-	return slices.Concat(f.roots, f.sealed)
+	return f.sealed
 }
 
 // Touches reports whether a requirement reaches behind the fence: below it, or,
-// when it changes or searches a whole tree, by a tree that holds it. What lies
-// anywhere is reached by its name, and by that of its folder.
+// when it changes or searches a whole tree, by a tree that holds it. So does a program
+// that changes the folders it names, or the one it is started in. What lies anywhere is
+// reached by its name, and by that of its folder.
 func (f Fence) Touches(r *Requirement) bool {
 	e, _ := Lookup(r.verb)
 	if e.shape() != shapePath && e.shape() != shapeProgram {
@@ -68,18 +91,15 @@ func (f Fence) Touches(r *Requirement) bool {
 	}
 	changes := r.verb == "fs.write" || r.verb == "fs.delete"
 	whole := changes || e.shape() == shapeProgram
-	if f.hides(r.path, whole) || slices.ContainsFunc(r.touches, func(p Path) bool { return f.hides(p, whole) }) {
+	byItsName := func(p Path) bool { return f.hides(p, whole) || whole && f.seals(p) }
+	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) {
 		return true
 	}
+	here, named := changes || writesHere(r.argv), runsOneOf(r.argv, folderChangers)
 	for _, root := range f.around(r.verb) {
 		for _, dir := range root.dirs() {
-			if r.path.reaches(dir, changes) {
+			if r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) }) {
 				return true
-			}
-			for _, p := range r.touches {
-				if p.reaches(dir, changes) {
-					return true
-				}
 			}
 		}
 	}
@@ -174,9 +194,30 @@ func (f Fence) names(reading string, whole bool) bool {
 }
 
 // hidesSome reports whether a glob may stand for a hidden file, or for what is in the
-// folder of one: it, without the open segments at its end, may be the name of either.
-// To some matchers these segments may be none.
-func (f Fence) hidesSome(glob *pattern.Pattern) bool {
+// folder of one.
+func (f Fence) hidesSome(glob *pattern.Pattern) bool { return standsFor(glob, f.hidden) }
+
+// seals reports whether some reading of a path lies in a folder that is sealed by its
+// name, or is one that such a folder lies in.
+func (f Fence) seals(p Path) bool {
+	return len(f.named) > 0 && (slices.ContainsFunc(p.readings, f.inNamed) ||
+		slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return standsFor(glob, f.named) }))
+}
+
+func (f Fence) inNamed(reading string) bool {
+	place := oneCase(reading)
+	if !strings.Contains(place, "/.") {
+		return false
+	}
+	place = strings.TrimSuffix(place, "/") + "/"
+	return slices.ContainsFunc(f.beneath, func(name string) bool { return strings.Contains(place, name) }) ||
+		slices.ContainsFunc(f.outermost, func(name string) bool { return strings.HasSuffix(place, name) })
+}
+
+// standsFor reports whether a glob may stand for some of the places: it, without the
+// open segments at its end, may be the name of one. To some matchers these segments
+// may be none.
+func standsFor(glob *pattern.Pattern, places []*pattern.Pattern) bool {
 	text := strings.TrimSuffix(glob.String(), "{,/**}")
 	for isOpen(text[strings.LastIndexByte(text, '/')+1:]) {
 		cut := strings.LastIndexByte(text, '/')
@@ -186,7 +227,7 @@ func (f Fence) hidesSome(glob *pattern.Pattern) bool {
 		text = text[:cut]
 	}
 	named, err := pattern.Parse(text, pattern.Slash)
-	return err != nil || slices.ContainsFunc(f.hidden, func(place *pattern.Pattern) bool { return mayMeet(named, place) })
+	return err != nil || slices.ContainsFunc(places, func(place *pattern.Pattern) bool { return mayMeet(named, place) })
 }
 
 // isOpen reports whether nothing but wildcards stands in a segment of a glob.

@@ -162,3 +162,105 @@ func TestFenceHiding(t *testing.T) {
 		t.Error("what is sealed later makes hidden files forgotten")
 	}
 }
+
+// TestFenceSealingNamed: what lies in a folder of some name may be read and not
+// changed, wherever that is, and no other may take its place (R-SEC-09).
+func TestFenceSealingNamed(t *testing.T) {
+	fence := capability.NewFence().SealingNamed(".claude/agents", ".claude-plugin", ".deep/a/b")
+	for text, want := range map[string]bool{
+		"fs.write{path=.claude/agents/a.md}":         true,
+		"fs.write{path=a/.Claude/AGENTS/b/c.md}":     true,
+		"fs.write{path=/.claude/agents/}":            true,
+		"fs.write{path=.claude./agents./a.md}":       true,
+		"fs.write{path=.claude/agents%2fa.md}":       true,
+		"fs.write{path=.Claude\\\\agents\\\\a.md}":   true,
+		"fs.delete{path=.claude/agents}":             true,
+		"fs.write{path=.claude}":                     true,
+		"fs.delete{path=a/.claude/}":                 true,
+		"fs.write{path=.claude-plugin}":              true,
+		"fs.write{path=x/.claude-plugin/p.json}":     true,
+		"fs.write{path=.deep/a}":                     true,
+		"fs.write{path=.deep/a/b/c}":                 true,
+		"fs.write{path=.clau\u200bde/agents/a.md}":   true,
+		"fs.write{path=.claude/agent\u017f/a.md}":    true,
+		"fs.write{path=.claude/skills/a/SKILL.md}":   false,
+		"fs.write{path=.claude/agents.md}":           false,
+		"fs.write{path=.claude/x/agents/a.md}":       false,
+		"fs.write{path=claude/agents/a.md}":          false,
+		"fs.write{path=x.claude/agents/a.md}":        false,
+		"fs.write{path=.deep/b}":                     false,
+		"fs.write{path=.deep/a/c}":                   false,
+		"fs.write{path=agents/a.md}":                 false,
+		"fs.write{path=.}":                           false,
+		"fs.read{path=.claude/agents/a.md}":          false,
+		"fs.read{tree=.claude}":                      false,
+		"fs.read{glob=.claude/agents/*}":             false,
+		"fs.write{tree=.claude}":                     true,
+		"fs.write{tree=.claude/agents/a}":            true,
+		"fs.write{glob=.claude/agents/*}":            true,
+		"fs.write{glob=.claude/*}":                   true,
+		"fs.write{glob=.CL*/a*/*.md}":                true,
+		"fs.write{glob=**/b/c.md}":                   true,
+		"fs.write{glob=docs/**}":                     false,
+		"fs.write{glob=.claude/skills/*}":            false,
+		"proc.exec{argv=[cp,a,.claude/agents/a.md]}": true,
+		"proc.exec{argv=[mv,a,.claude]}":             true,
+		"proc.exec{argv=[cp,a,.claude/skills/a]}":    false,
+		"proc.eval{command=ls,cwd=.claude/agents}":   true,
+		"proc.eval{command=ls,cwd=.claude/skills}":   false,
+		"net.get{url=https://a.de/.claude/agents/a}": false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestFenceChangedWhole: a program that changes folders, as cp and mv do, reaches what
+// lies anywhere in those that it names (R-SEC-09).
+func TestFenceChangedWhole(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/w/agents"}).
+		Sealing(capability.Root{Dir: "/w/dist/index.js", Real: "/w/dist/index.js"}).Hiding(".mcp.json")
+	for text, want := range map[string]bool{
+		"proc.exec{argv=[cp,x/index.js,dist]}":                    true,
+		"proc.exec{argv=[cp,-r,x/dist,.]}":                        true,
+		"proc.exec{argv=[cp,-tdist,x/index.js]}":                  true,
+		"proc.exec{argv=[cp,--target-directory=DIST,x]}":          true,
+		"proc.exec{argv=[cp,-r,x/agents,.]}":                      true,
+		"proc.exec{argv=[mv,dist,old]}":                           true,
+		"proc.exec{argv=[mv,index.js,dist/]}":                     true,
+		"proc.exec{argv=[/bin/MV,index.js,dist/]}":                true,
+		"proc.exec{argv=[ln,-f,x/index.js,dist]}":                 true,
+		"proc.exec{argv=[install,x/index.js,dist]}":               true,
+		"proc.exec{argv=[rsync,-r,x/,dist]}":                      true,
+		"proc.exec{argv=[rm,-r,dist]}":                            true,
+		"proc.exec{argv=[unzip,x.zip,-d,dist]}":                   true,
+		"proc.exec{argv=[unzip,x.zip]}":                           true, // into where it is started
+		"proc.exec{argv=[tar,xf,x.tar]}":                          true,
+		"proc.exec{argv=[tar,xf,x.tar,-C,dist]}":                  true,
+		"proc.exec{argv=[busybox,cp,x/index.js,dist]}":            true,
+		"proc.exec{argv=[curl,-sO,http://h/a]}":                   true, // as somebody else calls it
+		"proc.exec{argv=[curl,--remote-name-all,http://h/a]}":     true,
+		"proc.exec{argv=[gunzip,-dN,x/a.gz]}":                     true,
+		"proc.exec{argv=[ar,x,lib.a]}":                            true,
+		"proc.exec{argv=[curl,-O,http://h/.mcp.json?x],cwd=x}":    true,
+		"proc.exec{argv=[curl,-O,'http://h/.mcp.json#x?'],cwd=x}": true,
+		"proc.exec{argv=[curl,-s,http://h/OJ]}":                   false,
+		"proc.exec{argv=[curl,-sO,http://h/a],cwd=x}":             false,
+		"proc.exec{argv=[gzip,a]}":                                false,
+		"proc.exec{argv=[unzip,x.zip],cwd=x}":                     false,
+		"proc.exec{argv=[tar,xf,x.tar],cwd=x}":                    false,
+		"proc.exec{argv=[cp,a,b]}":                                false,
+		"proc.exec{argv=[cp,a,dist/other.js]}":                    false,
+		"proc.exec{argv=[cp,-r,x/index.js,x/dist]}":               false,
+		"proc.exec{argv=[mv,dist/a.js,dist/b.js]}":                false,
+		"proc.exec{argv=[rm,index.js]}":                           false,
+		"proc.exec{argv=[ls,dist]}":                               false,
+		"proc.exec{argv=[grep,cp,dist]}":                          false,
+		"proc.exec{argv=[cat,rm,.]}":                              false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}

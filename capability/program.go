@@ -44,6 +44,50 @@ func runsProject(cmd string) bool {
 	return slices.Contains(projectRunners, unversioned(programName(cmd)))
 }
 
+// folderChangers may put files into the folders that they name, by names that no
+// argument says, or take them out; unpackers into the one they are started in too.
+var (
+	folderChangers = list(`
+		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash zip gzip gunzip zstd unzstd
+	`)
+	unpackers = list(`
+		tar gtar bsdtar unzip bsdunzip cpio bsdcpio pax 7z 7za 7zr 7zz unrar unar ar jar cabextract uncompress uudecode patch wget
+	`)
+)
+
+// namers are programs that do so when an option has somebody else name the file: the
+// letters of that option, and how it begins in full.
+var namers = []struct {
+	programs       []string
+	letters, begin string
+}{
+	{list("curl"), "OJ", "--remote"},
+	{list("gzip gunzip"), "N", "--na"},
+}
+
+// writesHere reports whether an argv may change files of any name where it is started.
+func writesHere(argv []string) bool {
+	for _, n := range namers {
+		named := func(word string) bool {
+			return strings.HasPrefix(word, n.begin) ||
+				strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.ContainsAny(word, n.letters)
+		}
+		if runsOneOf(argv, n.programs) && slices.ContainsFunc(argv, named) {
+			return true
+		}
+	}
+	return runsOneOf(argv, unpackers)
+}
+
+// runsOneOf reports whether an argv runs one of some programs. Of a program that runs
+// others, any word may name one.
+func runsOneOf(argv, programs []string) bool {
+	if len(argv) > 0 && !needsPatterns(argv[0]) {
+		argv = argv[:1]
+	}
+	return slices.ContainsFunc(argv, func(word string) bool { return slices.Contains(programs, unversioned(programName(word))) })
+}
+
 // interpreters are shells; programs that run their arguments, here or elsewhere;
 // languages and compilers; editors and pagers, which have a command for a shell;
 // package managers and version control whose options and hooks are programs.

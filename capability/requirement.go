@@ -104,6 +104,9 @@ func (r *Requirement) reach(v View, dir string) {
 			return
 		}
 		r.touches = append(r.touches, v.Argument(word)...)
+		if end := strings.IndexAny(word, "?#"); end > 0 && strings.Contains(word, "://") { // what curl -O calls the file has none of it
+			r.touches = append(r.touches, v.Argument(word[:end])...)
+		}
 	}
 }
 
