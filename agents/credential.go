@@ -135,6 +135,32 @@ func IsToken(text string) bool {
 	return isHex(text[len(tokenPrefix):secretAt-1], idSize)
 }
 
+// WithoutTokens takes the secrets out of what has the form of tokens in a text, whole or
+// not, for what is written down. The id of each is left.
+func WithoutTokens(text string) string {
+	const ofSecret = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	var clean strings.Builder
+	for {
+		at := strings.Index(text, tokenPrefix)
+		if at < 0 {
+			clean.WriteString(text)
+			return clean.String()
+		}
+		end := at + len(tokenPrefix)
+		if secret := at + secretAt; secret < len(text) && text[secret-1] == '_' && isHex(text[end:secret-1], idSize) {
+			end = secret
+		}
+		clean.WriteString(text[:end])
+		if text = text[end:]; end == at+secretAt {
+			rest := strings.TrimLeft(text, ofSecret)
+			if rest != text {
+				clean.WriteString("…")
+			}
+			text = rest
+		}
+	}
+}
+
 func isHex(text string, size int) bool {
 	for i := range len(text) {
 		if c := text[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
