@@ -4,9 +4,11 @@ package config
 // which tokens. Whoever could read them would be another agent, and whoever could
 // write them would go past the gateway. A name has its folder before it where it means
 // something else elsewhere, or where the folder is what a client looks for: put in its
-// place as a whole, it would bring a file along.
+// place as a whole, it would bring a file along. What capgate itself is told by where it
+// is started is one of them.
 func ClientFiles() []string {
 	return []string{
+		FileName,
 		".mcp.json", "mcp.json", "managed-mcp.json", // Claude Code, Cursor, VS Code, Kiro, LM Studio and others
 		".cursor/mcp.json", ".vscode/mcp.json", ".kiro/settings/mcp.json", ".roo/mcp.json", ".amazonq/mcp.json",
 		".claude.json", ".claude/settings.json", ".claude/settings.local.json",
@@ -20,6 +22,20 @@ func ClientFiles() []string {
 		"opencode.json", "opencode.jsonc", ".opencode.json", // opencode
 		".zed/settings.json", "zed/settings.json",
 		"goose/config.yaml",
+		".amp/settings.json", "amp/settings.json",
+		".continue/config.yaml", ".continue/config.json",
 		"mcporter.json", "mcporter.jsonc",
+	}
+}
+
+// ClientFolders are those from which clients start servers, or run code, without a
+// question. What lies in them may be read, as a review does; whoever could change it
+// would go past the gateway. Folders of skills are not among them.
+func ClientFolders() []string {
+	return []string{
+		".claude/agents", ".claude-plugin", // their files may name servers and hooks
+		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools",
+		".opencode/agent", ".opencode/agents",
+		".continue/mcpServers", ".continue/agents", ".continue/assistants",
 	}
 }

@@ -12,26 +12,40 @@ import (
 // FileName is what a configuration is called where nobody names it.
 const FileName = "capgate.yml"
 
+// ErrNone is what [Find] says when there is no configuration.
+var ErrNone error = &Error{
+	Text: "there is no configuration: no " + FileName + " here, and none in the user's own configuration folder",
+	Hint: "name one with -c, or copy config.example.yml to " + FileName,
+}
+
 // Find says which file is the configuration: the one named explicitly, else
-// capgate.yml in the working directory, else the user's own, below xdg
-// ($XDG_CONFIG_HOME) or ~/.config. A file that is there and cannot be looked at
-// is found all the same: the next one in line would be another policy.
+// capgate.yml in the working directory, or the user's own, below xdg
+// ($XDG_CONFIG_HOME) or ~/.config. Two are one too many: clients start programs in
+// the folders of others, and what lies there would be the policy. A file that is there
+// and cannot be looked at is found all the same: the other one would be another policy.
 func Find(explicit, cwd, xdg, home string) (string, error) {
 	if explicit != "" {
 		return absolute(explicit, capability.View{Cwd: cwd}), nil
 	}
+	var found []string
 	for _, dir := range []string{cwd, userDir(xdg, home)} {
-		if dir == "" {
+		if dir == "" || dir == cwd && len(found) > 0 {
 			continue
 		}
 		file := path.Join(dir, FileName)
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-			return file, nil
+			found = append(found, file)
 		}
 	}
+	switch len(found) {
+	case 0:
+		return "", ErrNone
+	case 1:
+		return found[0], nil
+	}
 	return "", &Error{
-		Text: "there is no configuration: no " + FileName + " here, and none in the user's own configuration folder",
-		Hint: "write " + FileName + ", for which config.example.yml is a start, or name a file with --config",
+		Text: "there are two configurations: " + found[0] + ", and the user's own " + found[1],
+		Hint: "name the one that is meant with -c",
 	}
 }
 

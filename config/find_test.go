@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,18 +22,25 @@ func TestFind(t *testing.T) {
 	for _, tc := range []struct{ name, explicit, cwd, xdg, home, want string }{
 		{"named", "other.yml", in("here"), in("xdg"), in("home"), in("here/other.yml")},
 		{"named by its whole path", "/etc/capgate.yml", in("here"), in("xdg"), in("home"), "/etc/capgate.yml"},
-		{"here", "", in("here"), in("xdg"), in("home"), in("here/capgate.yml")},
+		{"here", "", in("here"), in("empty"), in("home"), in("here/capgate.yml")},
+		{"here and the user's", "", in("here"), in("xdg"), in("home"), "two"},
+		{"here is where the user's is", "", in("xdg/capgate"), in("xdg"), in("home"), in("xdg/capgate/capgate.yml")},
 		{"the user's", "", in("empty"), in("xdg"), in("home"), in("xdg/capgate/capgate.yml")},
 		{"the user's, where no variable says so", "", in("empty"), "", in("home"), in("home/.config/capgate/capgate.yml")},
 		{"a relative variable is none", "", in("empty"), "xdg", in("home"), in("home/.config/capgate/capgate.yml")},
 		{"the variable alone counts when it is set", "", in("empty"), in("empty"), in("home"), ""},
-		{"a link to nowhere is not passed over", "", in("dangling"), in("xdg"), in("home"), in("dangling/capgate.yml")},
+		{"a link to nowhere is not passed over", "", in("dangling"), in("empty"), in("home"), in("dangling/capgate.yml")},
+		{"nor is one beside the user's", "", in("dangling"), in("xdg"), in("home"), "two"},
 		{"none", "", in("empty"), "", in("empty"), ""},
 		{"nothing known", "", "", "", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := config.Find(tc.explicit, tc.cwd, tc.xdg, tc.home)
-			if got != tc.want || (err == nil) != (tc.want != "") {
+			found := tc.want
+			if found == "two" {
+				found = ""
+			}
+			if got != found || (err == nil) != (found != "") || errors.Is(err, config.ErrNone) != (tc.want == "") {
 				t.Errorf("Find = %q, %v; want %q", got, err, tc.want)
 			}
 			if list := config.Errors(err); err != nil && (len(list) != 1 || list[0].Hint == "") {
