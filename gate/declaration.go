@@ -41,6 +41,17 @@ func Declare(specs []capability.Spec, o capability.Options) *Declaration {
 	return d
 }
 
+// Inert returns what is declared and stands for nothing as it is written.
+func (d *Declaration) Inert() []*capability.Grant {
+	var inert []*capability.Grant
+	for g := range d.says.All() {
+		if g.Inert() != "" {
+			inert = append(inert, g)
+		}
+	}
+	return inert
+}
+
 // Within returns the declaration of one tool, held to that of its server as well.
 func (d *Declaration) Within(server *Declaration) *Declaration {
 	return &Declaration{says: d.says, ceiling: d.ceiling, server: server}

@@ -73,7 +73,7 @@ func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Re
 // beyond says what besides the agent's own grants denies a requirement.
 func (g *Gate) beyond(line agents.Lineage, d *Declaration, need *capability.Requirement) string {
 	if g.Fence.Touches(need) {
-		return fenced
+		return Fenced
 	}
 	if !d.Allows(need) {
 		return "the declaration of the upstream does not allow " + string(need.Verb()) + " of it"

@@ -29,8 +29,9 @@ type Gate struct {
 	Wide bool
 }
 
-// fenced says why a requirement or a grant ends at the fence.
-const fenced = "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant"
+// Fenced says why a requirement or a grant ends at the fence.
+const Fenced = "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant, " +
+	"nor are skills and the programs of servers changed through one"
 
 // Verdict is the answer to a list of requirements that one call needs together.
 type Verdict struct {
@@ -128,7 +129,7 @@ func (g *Gate) Covers(agent string, set *capability.Set) ([]capability.Gap, Verd
 	}
 	gaps, v := within(line, set)
 	if v.Decision.Allowed() && g.Fence.Overlaps(set) {
-		return nil, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: fenced}
+		return nil, Verdict{Decision: capability.Denial(capability.ScopeViolation, nil), Why: Fenced}
 	}
 	return gaps, v
 }

@@ -184,7 +184,7 @@ func (q question) all(need capability.Spec, opts capability.Options) (Missing, b
 		return Missing{Code: capability.ScopeViolation, Gaps: gaps, Why: v.Why}, false
 	}
 	if !need.Bare && q.fenced(set) {
-		return Missing{Code: capability.ScopeViolation, Why: fenced}, false
+		return Missing{Code: capability.ScopeViolation, Why: Fenced}, false
 	}
 	return Missing{}, true
 }
