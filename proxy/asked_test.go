@@ -350,6 +350,15 @@ func TestAskedOfSessionsFromBefore(t *testing.T) {
 // TestParkedEndsWithItsGrant: a call that waits for an agent ends when the agent comes back
 // and may not make it any more.
 func TestParkedEndsWithItsGrant(t *testing.T) {
+	for code, record := range map[string]string{
+		"scope_violation": strings.ReplaceAll(reader, "docs", "notes"), "requires_approval": strings.Replace(reader, "class: agent", "class: agent\napprove: [fs.read]", 1),
+	} {
+		t.Run(code, func(t *testing.T) { parkedEnds(t, code, record) })
+	}
+}
+
+func parkedEnds(t *testing.T, code, record string) {
+	t.Helper()
 	ended := make(chan error, 1)
 	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
 		_, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`))
@@ -362,10 +371,10 @@ func TestParkedEndsWithItsGrant(t *testing.T) {
 	c, able := w.client("scout"), `{"elicitation":{}}`
 	args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
 	in := inputOf(t, c.modern("tools/call", `{`+args+`}`, able))
-	w.write("scout", strings.ReplaceAll(reader, "docs", "notes"))
+	w.write("scout", record)
 	w.adopt()
 	a := c.modern("tools/call", `{`+args+`,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"`+in.RequestState+`"}`, able)
-	if d := denialOf(t, a); d.Code != "scope_violation" {
+	if d := denialOf(t, a); d.Code != code {
 		t.Error(a.Raw)
 	}
 	select {

@@ -23,6 +23,7 @@ type catalogue struct {
 	prompts   map[string]*prompt
 	shared    map[string]*resource // by URI
 	templates []*resource
+	veiled    []*resource         // templates that are not shown, as they may describe skills
 	skilled   []*skill            // all of them, by their places
 	skills    []*skill            // that the agent sees
 	bundled   map[string]*bundled // their files, by URI
@@ -140,12 +141,17 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		t.mu.Unlock()
 		b.cat, b.err = t.build(ctx, p)
 		t.mu.Lock()
+		var ready map[string]*line
 		if b.err == nil {
 			t.current = b.cat
+			ready = t.sure()
 		}
 		t.building = nil
 		t.mu.Unlock()
 		close(b.done)
+		for uri, l := range ready {
+			t.updated(l, uri)
+		}
 		if !errors.Is(b.err, errStale) {
 			return b.cat, b.err
 		}
@@ -332,7 +338,11 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 	held = s.withheld(from.up, templatePin, "uriTemplate", templates)
 	for i, it := range templates {
 		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
-		if s.isClean(r.raw) && !from.secludesTemplate(r.uri) {
+		switch {
+		case !s.isClean(r.raw):
+		case from.secludesTemplate(r.uri):
+			a.veiled = append(a.veiled, r)
+		default:
 			a.templates = append(a.templates, r)
 		}
 	}
@@ -371,6 +381,7 @@ func (a *assembly) finish() {
 	byURI := func(x, y *resource) int { return strings.Compare(x.uri, y.uri) }
 	slices.SortStableFunc(a.resources, byURI)
 	slices.SortStableFunc(a.templates, byURI)
+	slices.SortStableFunc(a.veiled, byURI)
 	var w [listKinds]pager
 	own := introspections()
 	if !a.policy.Introspection {

@@ -133,6 +133,35 @@ func TestServedSkillsAreWatched(t *testing.T) {
 	}
 }
 
+// TestUpdatesOfHiddenSkills: whoever watches what a skill lies in that the agent does not see is
+// told of nothing in its folder, whether or not the server lists that.
+func TestUpdatesOfHiddenSkills(t *testing.T) {
+	s := newSkillServer(false, servedFiles())
+	s.lists["resources/list"] = `"resources":[{"name":"x","uri":"repo://acme/x"}]`
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := w.client("scout")
+	c.initialize("{}")
+	if a := c.request("resources/subscribe", uriParams("repo://acme/x")); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	session := c.open(ctx, t, http.MethodGet, "")
+	listener := c.open(
+		ctx, t, http.MethodPost, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["repo://acme/x"]},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen",
+	)
+	listener.next() // the acknowledgement
+	for _, uri := range []string{"skills/hid/a.md", "skills/hid/notes-of-bob.md", "skills/hid", "skills/hid/a.md?v=2", "SKILLS/hid/a.md", "skills/other/SKILL.md", "README"} {
+		s.peers[0].Events.Notify("notifications/resources/updated", []byte(`{"uri":"repo://acme/x/`+uri+`"}`))
+	}
+	for _, in := range []*events{session, listener} {
+		if got := in.next(); !strings.Contains(got, "repo://acme/x/README") {
+			t.Errorf("told is %s", got)
+		}
+	}
+}
+
 // TestMadeUpSkills: of a skill that a server makes up as it is read, what is read is
 // what is decided on; nothing else of it is served.
 func TestMadeUpSkills(t *testing.T) {

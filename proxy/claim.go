@@ -12,14 +12,11 @@ const (
 	deepestPlace = maxSegments + 8
 )
 
-// claim is a folder of a server that is a skill's, whether or not it is shown.
-type claim struct{ root, main string }
-
-// claimed is what a server has said to be skills.
+// claimed is what a server has said to be skills, whether or not they are shown.
 type claimed struct {
-	claims []claim
+	claims []string        // the URI of each SKILL.md
 	names  map[string]bool // as prompts are called
-	places map[string]bool // their folders, as a reader may take them who is not strict
+	places map[string]bool // their folders, as [looseFolders] has them
 	deep   bool            // there are others, which are longer than any that is shown
 	bytes  int             // of all claims
 	looked int             // how much of them templates were held against
@@ -44,14 +41,16 @@ func (c *claimed) isIn(loose string) bool {
 
 // enter adds a folder.
 func (c *claimed) enter(s *served) {
-	loose := looseURI(s.root)
-	if len(loose) > longestPlace || strings.Count(loose, "/") >= deepestPlace {
+	all := looseFolders(s.root)
+	if slices.ContainsFunc(all[:], func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
 		c.deep = true
 		return
 	}
+	for _, at := range all {
+		c.places[at] = true
+	}
 	const besides = 64 // of what it costs to look at a claim at all
-	c.claims = append(c.claims, claim{s.root, s.uri()})
-	c.places[loose], c.bytes = true, c.bytes+len(s.root)+besides
+	c.claims, c.bytes = append(c.claims, s.uri()), c.bytes+len(s.root)+besides
 }
 
 // name adds what a skill is called, by its folder, by the list and by itself.
@@ -80,9 +79,15 @@ func promptName(name string) string { return foldName(strings.ReplaceAll(name, "
 
 func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 
-// areBehind reports whether the URI of one of the folders may begin so.
+// areBehind reports whether the URI of one of the folders may begin so, however that is written.
 func (c *claimed) areBehind(begin string) bool {
-	return c.deep || slices.ContainsFunc(c.claims, func(one claim) bool { return strings.HasPrefix(one.root, begin) })
+	all := looseBegins(begin)
+	for at := range c.places {
+		if slices.ContainsFunc(all[:], func(loose string) bool { return strings.HasPrefix(at+"/", loose) }) {
+			return true
+		}
+	}
+	return c.deep
 }
 
 // fitting reports whether one of the claims may be what a template describes. So may what it
@@ -95,5 +100,5 @@ func (c *claimed) fitting(template, literal string) bool {
 	if c.looked += c.bytes; c.looked > most || len(template) > longestPlace || strings.Count(template, "{") > maxSegments {
 		return true
 	}
-	return slices.ContainsFunc(c.claims, func(one claim) bool { return strings.HasPrefix(one.main, literal) && fits(template, one.main) })
+	return slices.ContainsFunc(c.claims, func(main string) bool { return strings.HasPrefix(main, literal) && fits(template, main) })
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"capgate/capability"
@@ -227,7 +228,7 @@ func (c *consultation) send() {
 	wait.Stop()
 	c.body, c.needs, resp.Request = nil, nil, nil // an answer may take long, and what was asked may be large
 	if why := unfit(resp); why != "" {
-		c.failed(http.StatusBadGateway, errors.New(why))
+		c.unusable(why)
 		return
 	}
 	v := newVigil(c.provider.Idle, func() { cancel(errIdle) })
@@ -266,6 +267,8 @@ func (c *consultation) unanswered(ctx context.Context, err error) {
 		panic(http.ErrAbortHandler) // one that still reads shall not take nothing for an answer
 	case errors.Is(cause, errStart):
 		c.failed(http.StatusGatewayTimeout, errStart)
+	case strings.Contains(err.Error(), "unsupported transfer encoding"): // which has no type
+		c.unusable("it answers in a transfer encoding that nobody asked for")
 	default:
 		c.server.log.Warn("a provider cannot be reached", "provider", c.name, "error", err)
 		c.failed(http.StatusBadGateway, errors.New("it cannot be reached"))

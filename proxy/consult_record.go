@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/guardrail"
@@ -20,7 +21,8 @@ const maxChanges = 128
 
 // event begins a record of what happens to the request.
 func (c *consultation) event(kind string) *guardrail.Event {
-	e := &guardrail.Event{Kind: kind, Call: c.ref, Agent: c.agent, Upstream: "provider/" + c.name, Method: c.r.Method + " " + c.path}
+	e := &guardrail.Event{Kind: kind, Call: c.ref, Agent: c.agent}
+	e.Upstream, e.Method = agents.WithoutTokens("provider/"+c.name), agents.WithoutTokens(c.r.Method+" "+c.path)
 	if c.policy != nil {
 		e.Policy = c.policy.Hash
 	}
@@ -113,4 +115,13 @@ func (c *consultation) sentence(err error) string {
 func (c *consultation) failed(status int, err error) {
 	ref := c.outcome(0, err.Error())
 	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later", event: ref})
+}
+
+// unusable answers in place of a provider whose answer cannot be passed on, and will not
+// be otherwise the next time.
+func (c *consultation) unusable(why string) {
+	c.server.log.Warn("the answer of a provider cannot be passed on", "provider", c.name, "why", why)
+	ref := c.outcome(0, why)
+	c.w.Header().Set("X-Should-Retry", "false")
+	c.turnDown(http.StatusBadGateway, denial{code: capability.UpstreamFailed, why: c.sentence(errors.New(why)), event: ref})
 }

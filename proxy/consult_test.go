@@ -78,6 +78,8 @@ func TestConsultToken(t *testing.T) {
 		{"cookie", "", 401, []string{"Cookie", "key=" + token}},
 		{"a query that is none", "?key=" + token + ";beta=true", 401, nil},
 		{"half an escape", "?key=" + token + "&a=%f", 401, nil},
+		{"in the path", "%3Fkey=" + token, 403, []string{"X-Api-Key", token}},
+		{"in a name", "?key%3D" + token, 403, []string{"X-Api-Key", token}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := len(v.saw())
@@ -97,7 +99,12 @@ func TestConsultToken(t *testing.T) {
 			}
 		})
 	}
-	if strings.Contains(v.log.String()+fmt.Sprintf("%+v", v.events.all()), token) {
+	resp := v.ask("POST", "/provider/"+token, greeting)
+	if _ = text(t, resp); resp.StatusCode != 404 {
+		t.Errorf("a provider of that name answers %d", resp.StatusCode)
+	}
+	const public = len("cg_0123456789abcdef_")
+	if said := v.log.String() + fmt.Sprintf("%+v", v.events.all()); strings.Contains(said, token[public:public+20]) || !strings.Contains(said, token[:public]) {
 		t.Error("the token stands in the log, or in an event")
 	}
 }
@@ -266,6 +273,23 @@ func TestConsultAnswers(t *testing.T) {
 				t.Errorf("the outcome is %+v", out)
 			}
 		})
+	}
+}
+
+// TestConsultUnfit: an answer that will be the same again says what is wrong with it, and is
+// not to be asked for again.
+func TestConsultUnfit(t *testing.T) {
+	for answer, why := range map[string]string{
+		"200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n":         "it answers in a transfer encoding that nobody asked for",
+		"200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}":     "it compresses its answer without being asked to",
+		"307 Temporary Redirect\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n": "it sends the request elsewhere (307)",
+	} {
+		v := consulting(t, proxy.Options{}, inBytes("HTTP/1.1 "+answer))
+		resp := v.ask("POST", messages, greeting)
+		got := text(t, resp)
+		if resp.StatusCode != 502 || !strings.Contains(got, why+". "+v.noted(why)) || strings.Contains(got, "again") || resp.Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%d %v %s", resp.StatusCode, resp.Header, got)
+		}
 	}
 }
 

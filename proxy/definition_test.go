@@ -303,6 +303,13 @@ func TestSchemas(t *testing.T) {
 		}
 		return `,"allOf":[{"$ref":"#/$defs/d0"}],"$defs":{` + b.String() + fmt.Sprintf(`"d%d":{}}`, n)
 	}
+	ids := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"d%d":{"$id":"#s%d","allOf":[%s{}]}`, i, i, strings.Repeat(fmt.Sprintf(`{"$ref":"#s%d"},`, i+1), 8))
+		}
+		return b.String()
+	}
 	for name, test := range map[string]struct {
 		members string
 		bomb    bool
@@ -315,32 +322,42 @@ func TestSchemas(t *testing.T) {
 		"leads nowhere":         {`,"properties":{"t":{"$ref":"#/$defs/none"},"u":{"$ref":"#none"},"v":{"$ref":"#/%zz"}}`, false},
 		"into a list":           {`,"anyOf":[{},{"properties":{"a":{"$ref":"#/anyOf/1"}}}]`, false},
 
-		"itself":               {`,"$ref":"#"`, true},
-		"itself by allOf":      {`,"allOf":[{"$ref":"#"}]`, true},
-		"itself by anyOf":      {`,"anyOf":[{},{"$ref":"#"}]`, true},
-		"itself by oneOf":      {`,"oneOf":[{"$ref":"#"}]`, true},
-		"itself by not":        {`,"not":{"$ref":"#"}`, true},
-		"itself by if":         {`,"if":{"$ref":"#"}`, true},
-		"itself by then":       {`,"then":{"$ref":"#"}`, true},
-		"itself by dependents": {`,"dependentSchemas":{"a":{"$ref":"#"}}`, true},
-		"itself by dependency": {`,"dependencies":{"a":{"$ref":"#"}}`, true},
-		"itself as dynamic":    {`,"$dynamicRef":"#"`, true},
-		"itself as recursive":  {`,"allOf":[{"$recursiveRef":"#"}]`, true},
-		"itself by anchor":     {`,"$defs":{"n":{"$dynamicAnchor":"here","$dynamicRef":"#here"}}`, true},
-		"itself escaped":       {`,"$defs":{"a/b~ c":{"$ref":"#/$defs/a~1b~0%20c"}}`, true},
-		"two in turn":          {`,"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}`, true},
-		"where nobody goes":    {`,"$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a/properties/x"}}}}`, true},
-		"below an id":          {`,"$defs":{"a":{"$id":"urn:a","$defs":{"b":{"$ref":"#/$defs/b"}}}}`, true},
-		"in an example":        {`,"examples":[{"a":{"$ref":"https://example.com/s"}}]`, true},
-		"on the network":       {`,"properties":{"a":{"$ref":"https://example.com/s#/a"}}`, true},
-		"in a file":            {`,"properties":{"a":{"$ref":"file:///etc/passwd"}}`, true},
-		"relative":             {`,"properties":{"a":{"$ref":"s.json"}}`, true},
+		"itself":                  {`,"$ref":"#"`, true},
+		"itself by allOf":         {`,"allOf":[{"$ref":"#"}]`, true},
+		"itself by anyOf":         {`,"anyOf":[{},{"$ref":"#"}]`, true},
+		"itself by oneOf":         {`,"oneOf":[{"$ref":"#"}]`, true},
+		"itself by not":           {`,"not":{"$ref":"#"}`, true},
+		"itself by if":            {`,"if":{"$ref":"#"}`, true},
+		"itself by then":          {`,"then":{"$ref":"#"}`, true},
+		"itself by dependents":    {`,"dependentSchemas":{"a":{"$ref":"#"}}`, true},
+		"itself by dependency":    {`,"dependencies":{"a":{"$ref":"#"}}`, true},
+		"itself as dynamic":       {`,"$dynamicRef":"#"`, true},
+		"itself as recursive":     {`,"allOf":[{"$recursiveRef":"#"}]`, true},
+		"itself by anchor":        {`,"$defs":{"n":{"$dynamicAnchor":"here","$dynamicRef":"#here"}}`, true},
+		"itself escaped":          {`,"$defs":{"a/b~ c":{"$ref":"#/$defs/a~1b~0%20c"}}`, true},
+		"itself by a name with /": {`,"$defs":{"a/b":{"$ref":"#/$defs/a%2Fb"}}`, true},
+		"itself by a name with %": {`,"$defs":{"a%2Fb":{"$ref":"#/$defs/a%2Fb"}}`, true},
+		"itself by an id":         {`,"properties":{"x":{"$id":"#foo","allOf":[{"$ref":"#foo"}]}}`, true},
+		"itself by an old id":     {`,"properties":{"x":{"id":"#foo","allOf":[{"$ref":"#foo"}]}}`, true},
+		"itself by half an id":    {`,"properties":{"x":{"$id":"urn:x#foo","allOf":[{"$ref":"#foo"}]}}`, true},
+		"by an id as a path":      {`,"properties":{"x":{"$id":"#/foo","allOf":[{"$ref":"#/foo"}]}}`, true},
+		"by an escaped id":        {`,"properties":{"x":{"$id":"#f%6fo","allOf":[{"$ref":"#foo"}]}}`, true},
+		"two in turn":             {`,"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}`, true},
+		"where nobody goes":       {`,"$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a/properties/x"}}}}`, true},
+		"below an id":             {`,"$defs":{"a":{"$id":"urn:a","$defs":{"b":{"$ref":"#/$defs/b"}}}}`, true},
+		"in an example":           {`,"examples":[{"a":{"$ref":"https://example.com/s"}}]`, true},
+		"on the network":          {`,"properties":{"a":{"$ref":"https://example.com/s#/a"}}`, true},
+		"in a file":               {`,"properties":{"a":{"$ref":"file:///etc/passwd"}}`, true},
+		"relative":                {`,"properties":{"a":{"$ref":"s.json"}}`, true},
 
-		"a short chain":    {chain(8, func(next string) string { return `{"allOf":[` + next + `,` + next + `]}` }), false},
-		"doubles in place": {chain(40, func(next string) string { return `{"allOf":[` + next + `,` + next + `]}` }), true},
-		"doubles in parts": {chain(40, func(next string) string { return `{"properties":{"a":` + next + `,"b":` + next + `}}` }), true},
-		"too many":         {chain(300, func(next string) string { return next }), true},
-		"too many ids":     {`,"anyOf":[{"$ref":"#/$defs/a"}` + strings.Repeat(`,{"$id":"urn:a"}`, 20) + `]`, true},
+		"doubles by id":     {`,"$ref":"#s0","definitions":{` + strings.TrimPrefix(ids(14), ",") + `}`, true},
+		"ids that are none": {`,"properties":{"t":{"$ref":"#/$defs/n"}},"$defs":{"n":{"default":[` + strings.Repeat(`{"id":"a#b"},`, 12) + `{"id":"#"}]}}`, false},
+		"a short chain":     {chain(8, func(next string) string { return `{"allOf":[` + next + `,` + next + `]}` }), false},
+		"doubles in place":  {chain(40, func(next string) string { return `{"allOf":[` + next + `,` + next + `]}` }), true},
+		"doubles in parts":  {chain(40, func(next string) string { return `{"properties":{"a":` + next + `,"b":` + next + `}}` }), true},
+		"escaped":           {chain(40, func(next string) string { return `{"allOf":[` + strings.Replace(next, "/d", "/%64", 1) + `]}` }), false},
+		"too many":          {chain(300, func(next string) string { return next }), true},
+		"too many ids":      {`,"anyOf":[{"$ref":"#/$defs/a"}` + strings.Repeat(`,{"$id":"urn:a"}`, 20) + `]`, true},
 	} {
 		for _, schema := range []string{"inputSchema", "outputSchema"} {
 			t.Run(schema+"/"+name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/guardrail"
@@ -36,7 +37,7 @@ type denial struct {
 // of the log. They carry the same reference.
 func (c *call) deny(v gate.Verdict) reply {
 	d := c.denial(v)
-	if d.code == capability.CapabilityAbsent || d.code == capability.ScopeViolation {
+	if d.ends() {
 		c.abandon()
 	}
 	e := c.event("decision")
@@ -56,6 +57,15 @@ func (c *call) deny(v gate.Verdict) reply {
 		return reply{result: c.closing(d.result())}
 	}
 	return reply{failure: d.failure()}
+}
+
+// ends reports whether the same call is not one that the agent may make a little later.
+func (d denial) ends() bool {
+	switch d.code {
+	case capability.LimitExceeded, capability.UpstreamFailed, capability.NotAvailable, capability.HeaderMismatch, capability.MalformedRequest:
+		return false
+	}
+	return true
 }
 
 // tell logs what was refused before there was anything to decide, as deny does with
@@ -387,7 +397,7 @@ func (c *consultation) refuse(status int, code capability.Code, why string) {
 
 func (c *consultation) refused(r provider.Refused) {
 	e := c.event(guardrail.Refusal)
-	e.Code, e.Text = string(r.Code), r.Why
+	e.Code, e.Text = string(r.Code), agents.WithoutTokens(r.Why)
 	c.turnDown(r.Status, denial{code: r.Code, why: r.Why, event: c.server.record(e), detail: r.Detail})
 }
 

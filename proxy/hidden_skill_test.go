@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -231,4 +232,29 @@ func TestPromptsOfSkills(t *testing.T) {
 			t.Errorf("while the skills are not known: %s", a.Raw)
 		}
 	})
+}
+
+// TestPromptsThatHoldSkills: nor does a prompt bring the text of a skill along that the agent
+// does not see. It may bring other resources, and name where to find some.
+func TestPromptsThatHoldSkills(t *testing.T) {
+	const link, file = `{"type":"resource_link","name":"x","uri":"repo://acme/x/skills/own/SKILL.md"}`, `{"type":"resource","resource":{"uri":"repo://acme/x/README","text":"readme"}}`
+	for content, good := range map[string]bool{
+		link: true, file: true, `[` + link + `,` + file + `]`: true,
+		`{"type":"resource","resource":{"uri":"repo://acme/x/skills/hid/SKILL.md","text":"` + hiddenText + `"}}`:            false,
+		`{"type":"resource_link","uri":"repo://acme/x/skills/hid/SKILL.md","Text":"` + hiddenText + `"}`:                    false,
+		`[` + file + `,{"type":"resource","resource":{"URI":"REPO://acme/x/skills/hid/b.md","blob":"` + hiddenText + `"}}]`: false,
+	} {
+		s := newSkillServer(true, servedFiles())
+		s.lists["prompts/list"] = `"prompts":[{"name":"intro"}]`
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method != "prompts/get" {
+				return s.read(ctx, r, sink)
+			}
+			return upstream.Answer{Type: "complete", Result: []byte(`{"resultType":"complete","messages":[{"role":"user","content":` + content + `}]}`)}, nil
+		}
+		c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+		if a := c.modern("prompts/get", `{"name":"files__intro"}`, "{}"); (a.Error == nil) != good || strings.Contains(a.Raw, hiddenText) {
+			t.Errorf("%s: %s", content, a.Raw)
+		}
+	}
 }

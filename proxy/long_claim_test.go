@@ -31,6 +31,22 @@ func TestLongClaims(t *testing.T) {
 	}
 }
 
+// TestManyDeepClaims: nor where they lie, however many there are.
+func TestManyDeepClaims(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	all := s.entries()
+	for i := range 1000 {
+		all = append(all, fmt.Sprintf(`{"uri":"wiki://h%d%s/SKILL.md"}`, i, strings.Repeat("/a", 2030)))
+	}
+	s.list(all...)
+	w := start(t, map[string]string{"scout": anyReader, "other": anyReader}, s.up(t))
+	w.client("scout").modern("tools/list", "{}", "{}")
+	begun := time.Now()
+	if a := w.client("other").modern("skills/list", "{}", "{}"); !mentions(a, `"frontmatter"`) || time.Since(begun) > 8*time.Second {
+		t.Errorf("after %v: %.200s", time.Since(begun), a.Raw)
+	}
+}
+
 // TestManyClaims: nor does what describes resources, or refers within a schema, beside however
 // many skills. What cannot be held against all of them is not there.
 func TestManyClaims(t *testing.T) {
@@ -93,5 +109,36 @@ func TestClaimedPlaces(t *testing.T) {
 		if calls := s.calls(); slices.ContainsFunc(calls, func(r upstream.Request) bool { return r.Method == "completion/complete" }) {
 			t.Errorf("%.20s: what is in it is told", root)
 		}
+	}
+}
+
+// TestOddlySpelledClaims: nor is what lies beside a SKILL.md that the server spells in another
+// way, or that lies at the top.
+func TestOddlySpelledClaims(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	for claim, folder := range map[string]string{
+		"wiki://h/q/skill.md": "wiki://h/q", "wiki://h/q/Skill.md": "wiki://h/q", "wiki://h/q/SKILL.md/": "wiki://h/q", "wiki://h/q/SKILL.md?v=1": "wiki://h/q",
+		"wiki://h/q/SKILL.md#x": "wiki://h/q", "wiki://h/q/SKILL%2Emd": "wiki://h/q", "wiki://h/q%2FSKILL.md": "wiki://h/q", "wiki://h/q/SKILL.md ": "wiki://h/q",
+		`wiki://h/q\\SKILL.md`: "wiki://h/q", "wiki://h/q?x/SKILL.md": "wiki://h/q?x", "wiki://h/q?x/../SKILL.md": "wiki://h", "wiki:///SKILL.md": "wiki://h",
+		"wiki://;/SKILL.md": "wiki://;", "wiki://q:80/SKILL.md": "wiki://q:80",
+	} {
+		s.list(append(s.entries(), `{"uri":"`+claim+`","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
+		s.files[folder+"/in.md"] = hiddenText
+		s.lists["resources/list"] = `"resources":[{"name":"in","uri":"` + folder + `/in.md"},{"name":"beside","uri":"repo://h/beside"},{"name":"above","uri":"wiki://else"}]`
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`) || !mentions(a, `"beside"`) || mentions(a, `"above"`) == (claim == "wiki:///SKILL.md" || folder == "wiki://;") {
+			t.Errorf("%s: %s", claim, a.Raw)
+		}
+		if a := c.modern("resources/read", uriParams(folder+"/in.md"), "{}"); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+			t.Errorf("%s: %s", claim, a.Raw)
+		}
+	}
+	s.files["wiki://h/SKILL.md"] = skillText("h", "", "Fine.\n")
+	s.files["wiki://h/q/in.md"] = hiddenText
+	s.list(append(s.entries(), `{"uri":"wiki://h/q/skill.md","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
+	c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+	if a := c.modern("resources/read", uriParams("wiki://h/q/in.md"), "{}"); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+		t.Errorf("as a file of the skill around it: %s", a.Raw)
 	}
 }

@@ -32,7 +32,11 @@ func (c *call) getPrompt() reply {
 	if unfilled != nil {
 		return c.deny(*unfilled)
 	}
-	return c.tame(c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)}))
+	r := c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)})
+	if r.result != nil && c.smuggles(p.line, r.result) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: smuggled})
+	}
+	return c.tame(r)
 }
 
 // tame withholds a prompt whose text has clients do something by themselves, without
@@ -45,12 +49,19 @@ func (c *call) tame(r reply) reply {
 	if doc.Parse(r.result, wire.Limits{Bytes: len(r.result) + 1}) != nil {
 		return fail(codeInternal, "what the server says to the prompt cannot be read")
 	}
-	texts := appendTexts(nil, doc.Root())
-	for i, between := range []string{"", "\n"} { // clients put them together
-		if i > 0 && len(texts) < 2 {
-			break
+	texts := appendTexts(nil, doc.Root(), isSaid)
+	all := []string{strings.Join(texts, ""), strings.Join(texts, "\n")} // clients put them together
+	for _, text := range appendTexts(nil, doc.Root(), isShown) {
+		if strings.ContainsAny(text, "@`$") { // nothing begins without
+			all = append(all, text)
 		}
-		s := c.policy.Gate.Skill(c.agent, skills.Prompt(strings.Join(texts, between)))
+	}
+	if len(all) > maxTexts {
+		return fail(codeInternal, "what the server says to the prompt has too many parts to be looked at")
+	}
+	slices.Sort(all)
+	for _, text := range slices.Compact(all) { // most have one text
+		s := c.policy.Gate.Skill(c.agent, skills.Prompt(text))
 		if s.Satisfied {
 			continue
 		}
@@ -63,17 +74,31 @@ func (c *call) tame(r reply) reply {
 	return r
 }
 
-// appendTexts appends what a client may take for a text of a message, in its order.
-func appendTexts(texts []string, v wire.Value) []string {
+// maxTexts is how many texts of one prompt are looked at.
+const maxTexts = 4096
+
+// isSaid reports whether a string of that name is a text of a message.
+func isSaid(name string) bool {
+	return strings.EqualFold(name, "text") || strings.EqualFold(name, "content")
+}
+
+// isShown reports whether some client puts a string of that name into a text, as several do
+// with the names and types of what comes along.
+func isShown(name string) bool {
+	return !strings.EqualFold(name, "data") && !strings.EqualFold(name, "blob")
+}
+
+// appendTexts appends the strings of such names that a message has, in its order.
+func appendTexts(texts []string, v wire.Value, is func(name string) bool) []string {
 	if text, ok := v.Str(); ok {
 		return append(texts, text)
 	}
 	for one := range v.Elems() {
-		texts = appendTexts(texts, one)
+		texts = appendTexts(texts, one, is)
 	}
 	for key, one := range v.Members() {
-		if name, _ := key.Str(); one.Kind() != wire.String || strings.EqualFold(name, "text") || strings.EqualFold(name, "content") {
-			texts = appendTexts(texts, one)
+		if name, _ := key.Str(); one.Kind() != wire.String || is(name) {
+			texts = appendTexts(texts, one, is)
 		}
 	}
 	return texts
@@ -165,7 +190,7 @@ func (c *call) readResource() reply {
 		return r
 	}
 	if r = c.permitted(v, o); r.result != nil && c.smuggles(o.line, r.result) {
-		return c.deny(noSkill("what the server answered holds a file of a skill"))
+		return c.deny(noSkill(smuggled))
 	}
 	return r
 }
@@ -213,20 +238,33 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 		}
 		return cat.unless(r.line, uri), r.held, unknown
 	}
-	var found *line
-	for _, t := range cat.templates {
-		if !fits(t.uri, uri) || t.line == found {
-			continue
-		}
-		if found != nil {
-			return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
-		}
-		found, held = t.line, t.held
+	found, several := describes(cat.templates, uri)
+	if found == nil {
+		found, several = describes(cat.veiled, uri)
 	}
-	if found == nil && len(cat.sources) == 1 {
-		found = cat.sources[0].line // there is no other it could be
+	switch {
+	case several:
+		return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
+	case found != nil:
+		return cat.unless(found.line, uri), found.held, unknown
+	case len(cat.sources) == 1:
+		return cat.unless(cat.sources[0].line, uri), held, unknown // there is no other it could be
 	}
-	return cat.unless(found, uri), held, unknown
+	return nil, held, unknown
+}
+
+// describes finds the template that fits a resource, and says whether those of several servers do.
+func describes(templates []*resource, uri string) (found *resource, several bool) {
+	for _, t := range templates {
+		switch {
+		case !fits(t.uri, uri):
+		case found == nil:
+			found = t
+		case t.line != found.line:
+			return found, true
+		}
+	}
+	return found, false
 }
 
 // fits reports whether a URI could be one that a template describes: what stands

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,35 +90,77 @@ func (s *schema) collect(v wire.Value) {
 			s.targets[text] = nil
 		case key.Equal("$id"):
 			s.bases = append(s.bases, v)
+			s.anchorID(text, v)
+		case key.Equal("id"): // before draft 6
+			s.anchorID(text, v)
 		case key.Equal("$anchor") || key.Equal("$dynamicAnchor"):
-			if s.anchors[text] = append(s.anchors[text], v); len(s.anchors[text]) > maxBases {
-				s.why = fmt.Sprintf("has more than %d anchors of one name", maxBases)
-			}
+			s.anchor(text, v)
 		}
 	}
 }
 
-// resolve returns everything that a reference can mean.
-func (s *schema) resolve(ref string) (found []wire.Value) {
-	fragment, err := url.PathUnescape(ref[1:])
-	if err != nil {
-		return nil
+// anchorID enters what stands behind the # of an id, which was an anchor before draft 2019-09.
+func (s *schema) anchorID(id string, v wire.Value) {
+	if _, fragment, _ := strings.Cut(id, "#"); fragment != "" {
+		s.anchor(unescapeStep(fragment), v)
 	}
+}
+
+func (s *schema) anchor(name string, v wire.Value) {
+	if s.anchors[name] = append(s.anchors[name], v); len(s.anchors[name]) > maxBases {
+		s.why = fmt.Sprintf("has more than %d anchors of one name", maxBases)
+	}
+}
+
+// resolve returns everything that a reference can mean. A pointer may be unescaped before it is
+// cut into steps, as is written, or each step of it, as some do, or not at all.
+func (s *schema) resolve(ref string) []wire.Value {
+	raw := ref[1:]
+	fragment := unescapeStep(raw)
+	found := slices.Clone(s.anchors[fragment])
 	if fragment != "" && fragment[0] != '/' {
-		return s.anchors[fragment]
+		return found
+	}
+	ways := [][]string{pointerSteps(fragment)}
+	if fragment != raw {
+		each := pointerSteps(raw)
+		ways = append(ways, slices.Clone(each))
+		for i, step := range each {
+			each[i] = unescapeStep(step)
+		}
+		if !slices.Equal(each, ways[0]) {
+			ways = append(ways, each)
+		}
 	}
 	for _, base := range s.bases {
-		if v := s.follow(base, fragment); v.Kind() != wire.Invalid {
-			found = append(found, v)
+		for _, steps := range ways {
+			if v := s.follow(base, steps); v.Kind() != wire.Invalid {
+				found = append(found, v)
+			}
 		}
 	}
 	return found
 }
 
-// follow goes where a JSON pointer leads.
-func (s *schema) follow(v wire.Value, pointer string) wire.Value {
-	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer == "" || v.Kind() == wire.Invalid || s.why != "" {
+// unescapeStep is a text unescaped, or as it is if it cannot be.
+func unescapeStep(text string) string {
+	if plain, err := url.PathUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}
+
+func pointerSteps(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+}
+
+// follow goes where the steps of a JSON pointer lead.
+func (s *schema) follow(v wire.Value, steps []string) wire.Value {
+	for _, step := range steps {
+		if v.Kind() == wire.Invalid || s.why != "" {
 			break
 		}
 		if v.Kind() == wire.Array {

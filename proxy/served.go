@@ -154,7 +154,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 		}
 		return all, err
 	case able(conn.Info(), "resources"):
-		items, _, err := l.list(ctx, resourceList, patience)
+		items, _, err := l.list(ctx, resourceList, listTime)
 		if err != nil {
 			return nil, err
 		}

@@ -137,13 +137,13 @@ func (s *source) secludes(uri string) bool {
 	})
 }
 
-// unless is the connection that a resource is read over, nil when the resource may be
-// one of a skill's files.
+// unless is the connection that a resource is read over, nil when the resource may be one of
+// a skill's files, or nobody knows.
 func (cat *catalogue) unless(l *line, uri string) *line {
-	if slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == l && s.secludes(uri) }) {
-		return nil
+	if slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == l && !s.secludes(uri) }) {
+		return l
 	}
-	return l
+	return nil
 }
 
 // secludesTemplate reports whether a template may describe a skill's files.
@@ -224,7 +224,7 @@ func (a *assembly) collide() {
 	const several = "several skills claim its place"
 	at := map[string]*skill{}
 	for _, s := range a.skilled {
-		key := looseURI(s.root)
+		key := looseFolders(s.root)[0]
 		if other, taken := at[key]; taken {
 			s.hidden, other.hidden = several, several
 			continue
@@ -232,8 +232,8 @@ func (a *assembly) collide() {
 		at[key] = s
 	}
 	for key, s := range at {
-		if len(key) > longestPlace {
-			continue
+		if len(key) > longestPlace || strings.Count(key, "/") >= deepestPlace {
+			continue // nobody has it
 		}
 		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
 			if above := at[up]; above != nil && above.line != s.line {
@@ -247,19 +247,25 @@ func (a *assembly) collide() {
 // files, or one that it describes. Whoever asks for that must not be answered by the wrong
 // one, and nobody has either. Under the scheme of skills there are no other resources.
 func (a *assembly) contest() {
+	literals := make([]string, len(a.templates))
+	for i, t := range a.templates {
+		literals[i], _, _ = strings.Cut(t.uri, "{")
+	}
 	for _, s := range a.skilled {
 		if s.line == nil || isSkillURI(s.root) {
 			continue
 		}
 		const contested = "another server has resources in its place"
+		folder := s.root + "/"
 		for _, f := range s.files {
 			if r, known := a.shared[f.uri]; known && (r == nil || r.line != s.line) {
 				a.shared[f.uri], s.hidden = nil, contested
 			}
 		}
-		for _, t := range a.templates {
-			if literal, _, _ := strings.Cut(t.uri, "{"); t.line != s.line && (within(s.root, literal) || strings.HasPrefix(s.root+"/", literal)) {
+		for i, literal := range literals {
+			if a.templates[i].line != s.line && (within(s.root, literal) || strings.HasPrefix(folder, literal)) {
 				s.hidden = contested
+				break
 			}
 		}
 	}
@@ -278,7 +284,7 @@ func (a *assembly) nest() {
 		if at[s.line] == nil {
 			at[s.line] = map[string]*skill{}
 		}
-		at[s.line][looseURI(s.from.root)] = s
+		at[s.line][looseFolders(s.from.root)[0]] = s
 		deepest = append(deepest, s)
 	}
 	slices.SortStableFunc(deepest, func(x, y *skill) int { return cmp.Compare(len(y.root), len(x.root)) })
@@ -403,6 +409,9 @@ func (l *line) listed(uri string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.items, func(it item) bool {
+		if !strings.HasPrefix(uri, it.skill.root) { // as of most
+			return false
+		}
 		_, ok := it.skill.file(uri)
 		return ok || uri == it.skill.uri()
 	})
@@ -423,7 +432,10 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		}
 	}
 	for _, l := range streams {
-		for _, uri := range cat.changed(l.watched) {
+		l.mu.Lock()
+		changed := cat.changed(l.watched)
+		l.mu.Unlock()
+		for _, uri := range changed {
 			l.notify(resourceUpdated, append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
 		}
 	}

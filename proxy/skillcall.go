@@ -193,8 +193,10 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 	return opened{data: got.data, result: result}, reply{}, true
 }
 
-// smuggles reports whether the answer to the reading of some other resource holds what
-// may be files of the server's skills: it has an error's answer then.
+const smuggled = "what the server answered holds a file of a skill"
+
+// smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
+// what may be files of the server's skills: it has an error's answer then.
 func (c *call) smuggles(l *line, result []byte) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
@@ -210,14 +212,35 @@ func (c *call) smuggles(l *line, result []byte) bool {
 	if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
 		return true
 	}
-	list, _ := doc.Root().Get("contents")
-	for one := range list.Elems() {
-		said, _ := one.Get("uri")
-		if uri, _ := said.Str(); cat.sources[i].secludes(uri) {
+	return cat.sources[i].holds(doc.Root())
+}
+
+// holds reports whether a value has in it what may be one of a skill's files, and not only where
+// that is.
+func (s *source) holds(v wire.Value) bool {
+	for one := range v.Elems() {
+		if s.holds(one) {
+			return true
+		}
+	}
+	for key, one := range v.Members() {
+		name, _ := key.Str()
+		if uri, ok := one.Str(); ok && strings.EqualFold(name, "uri") && !isLink(v) && s.secludes(uri) || s.holds(one) {
 			return true
 		}
 	}
 	return false
+}
+
+// isLink reports whether an entry says where something is, and not what is there.
+func isLink(v wire.Value) bool {
+	for key := range v.Members() {
+		if name, _ := key.Str(); strings.EqualFold(name, "text") || strings.EqualFold(name, "blob") {
+			return false
+		}
+	}
+	kind, _ := v.Get("type")
+	return kind.Equal("resource_link")
 }
 
 // promptSkill answers prompts/get for a skill: its text without the frontmatter.

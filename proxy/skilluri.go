@@ -116,6 +116,43 @@ func looseURI(uri string) string {
 // and by those to whom all of it is a path.
 func looseURIs(uri string) [2]string { return [2]string{looseURI(uri), loosePath(unescaped(uri))} }
 
+// looseFolders are the two folders that one may be taken for which a server says to be a skill's:
+// that of a SKILL.md, where it has spelled that in a way of its own. None ends in a slash, so
+// that the topmost holds everything.
+func looseFolders(root string) [2]string {
+	all := looseURIs(root)
+	for i, at := range all {
+		if path.Base(at) == strings.ToLower(skillFile) {
+			at = path.Dir(at)
+		}
+		all[i] = strings.TrimSuffix(at, "/")
+	}
+	return all
+}
+
+// looseBegins are looseURIs for what a URI begins with, which may end within an escape, or before
+// a host of which nothing is known yet.
+func looseBegins(begin string) [2]string {
+	begin = unescaped(begin)
+	if i := strings.LastIndexByte(begin, '%'); i >= max(0, len(begin)-2) {
+		begin = begin[:i]
+	}
+	all := looseURIs(begin)
+	for i := range all {
+		if all[i] = strings.TrimSuffix(all[i], "/"); strings.HasSuffix(begin, "/") {
+			all[i] += "/"
+		}
+	}
+	scheme, rest, ok := strings.Cut(begin, ":")
+	switch {
+	case !ok:
+		all[0] = begin
+	case !strings.Contains(strings.TrimLeft(rest, "/"), "/"):
+		all[0] = scheme + ":"
+	}
+	return all
+}
+
 // unescaped is a URI in one case, and unescaped as often as it goes.
 func unescaped(uri string) string {
 	for n := 0; ; n++ {

@@ -208,11 +208,17 @@ func (p *pipe) end() {
 }
 
 func (p *pipe) refuse(id []byte, code int, text string) {
-	e := &guardrail.Event{Kind: "refusal", Agent: p.agent, Code: string(capability.MalformedRequest), Text: text, Policy: p.server.policy.Load().Hash}
-	d := denial{code: capability.MalformedRequest, why: text, event: p.server.record(e)}
+	d := denial{code: capability.MalformedRequest, why: text, event: p.refused(text)}
 	r := reply{failure: d.failure()}
 	r.failure.code = code
 	_ = p.send(r.append(nil, id)) // the loop looks at what went wrong
+}
+
+// refused records that a message was refused, and returns the reference.
+func (p *pipe) refused(text string) string {
+	return p.server.record(&guardrail.Event{
+		Kind: "refusal", Agent: p.agent, Code: string(capability.MalformedRequest), Text: text, Policy: p.server.policy.Load().Hash,
+	})
 }
 
 // line answers one message.
@@ -235,7 +241,7 @@ func (p *pipe) line(line []byte) {
 	switch {
 	case m.kind == response:
 		if s == nil || !s.answered(m) {
-			p.refuse(m.id, codeRequest, "nothing was asked that this answers")
+			p.refused("nothing was asked that this answers") // nobody answers an answer
 		}
 	case m.kind == notification:
 		p.heard(m, s)

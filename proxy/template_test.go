@@ -1,6 +1,12 @@
 package proxy_test
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"capgate/proxy"
+)
 
 // TestCompletionOfWhateverATemplateMayBecome: a server that completes a template tells of
 // resources by their names, so that one grant of a single name, or of one level, is not
@@ -33,5 +39,56 @@ func TestCompletionOfWhateverATemplateMayBecome(t *testing.T) {
 				t.Errorf("%d requests go up, want %d: %s", n, tt.goesUp, a.Raw)
 			}
 		})
+	}
+}
+
+// TestCompletionOfWhereSkillsLie: what completes a template may be the name of a skill that the
+// agent does not see, however the template spells where that lies.
+func TestCompletionOfWhereSkillsLie(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"repo://acme/x/skills/hid/SKILL.md": skillText("hid", "WebFetch(domain:example.com)", hiddenText)})
+	uris := map[string]int{"repo://acme/y/{n}": 1, "repo://acme/x/skill/{n}": 1, "notes://acme/x/skills/{n}": 1, "repo://acme/x/skills/other/{n}": 1}
+	for _, uri := range []string{
+		"repo://acme/x/skills/{n}/a.md", "REPO://acme/x/skills/{n}", "repo://ACME/x/skills/{n}", "repo://acme/x/./skills/{n}", "repo://acme/x/%73kills/{n}", "repo://acme/x/skills//{n}",
+		"repo:/acme/x/skills/{n}", "repo://acme/x/skills/?n={n}", "repo://acme:80/x/skills/{n}", "repo://acme/x/skills/;{n}", "repo://acme/x/skills/H{n}", "repo://acme/x/skills%2{n}",
+		"repo://acme/x/skills%252{n}", "repo://acme/y/../x/{n}", "repo://me@acme/x/{n}", "repo://me{u}@acme/x/skills/{n}", "REPO:{+n}", "rep{+n}", "{+n}", "%{+n}",
+	} {
+		uris[uri] = 0
+	}
+	var all []string
+	for uri := range uris {
+		all = append(all, fmt.Sprintf(`{"name":"t%d","uriTemplate":%q}`, len(all), uri))
+	}
+	s.lists["resources/templates/list"] = `"resourceTemplates":[` + strings.Join(all, ",") + `]`
+	c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+	c.modern("skills/list", "{}", "{}")
+	for uri, goesUp := range uris {
+		before := len(s.calls())
+		a := c.modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+uri+`"},"argument":{"name":"n","value":""}}`, "{}")
+		if n := len(s.calls()) - before; n != goesUp {
+			t.Errorf("%s: %d requests go up, want %d: %s", uri, n, goesUp, a.Raw)
+		}
+	}
+}
+
+// TestTemplatesBesideSkills: a template that is not shown, as it describes skills too, still says
+// whose the other resources are that it describes.
+func TestTemplatesBesideSkills(t *testing.T) {
+	for _, tools := range []string{"", "WebFetch(domain:example.com)"} {
+		s := newSkillServer(true, map[string]string{"wiki://h/q/SKILL.md": skillText("q", tools, hiddenText), "wiki://h/beside": "beside"})
+		s.lists["resources/templates/list"] = `"resourceTemplates":[{"name":"all","uriTemplate":"wiki://h/{+f}"}]`
+		other := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "resources/templates/list": `"resourceTemplates":[{"name":"all","uriTemplate":"wiki://h/its/{f}"}]`}}
+		c := start(t, map[string]string{"scout": anyReader}, s.up(t), &proxy.Upstream{Name: "other", Prefix: "other", Open: other.open}).client("scout")
+		if a := c.modern("resources/templates/list", "{}", "{}"); mentions(a, "{+f}") || !mentions(a, "its/{f}") {
+			t.Errorf("listed are %s", a.Raw)
+		}
+		if a := c.modern("resources/read", uriParams("wiki://h/beside"), "{}"); a.Error != nil || !mentions(a, `"beside"`) {
+			t.Errorf("what lies beside them: %s", a.Raw)
+		}
+		before := len(s.calls())
+		for _, uri := range []string{"wiki://h/q/other", "wiki://h/its/a"} {
+			if a := c.modern("resources/read", uriParams(uri), "{}"); len(s.calls()) != before {
+				t.Errorf("%s: %s", uri, a.Raw)
+			}
+		}
 	}
 }

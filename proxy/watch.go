@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -82,11 +81,14 @@ func (s *Server) move() {
 		}
 		for _, one := range sessions {
 			one.mu.Lock()
-			all := maps.Clone(one.watched)
+			all, digests := maps.Clone(one.watched), map[string]string{}
+			for uri, w := range all {
+				digests[uri] = w.digest
+			}
 			one.mu.Unlock()
 			for uri, w := range all {
 				if w.strays() {
-					one.replace(uri, w, t.rewatch(uri, w))
+					one.replace(uri, w, t.rewatch(uri, w, digests[uri]))
 				}
 			}
 		}
@@ -101,17 +103,17 @@ func (l *listener) strays() bool {
 }
 
 // rewatch watches the same with the server as it is reached now, nil where that is not to be.
-func (t *tenant) rewatch(uri string, w *watched) *watched {
+func (t *tenant) rewatch(uri string, w *watched, digest string) *watched {
 	p := t.server.policy.Load()
 	u := p.upstream(w.line.made.Name)
-	if u == nil || w.digest == "" && !p.Gate.Resource(t.agent, u.resources(), uri).Decision.Allowed() {
+	if u == nil || digest == "" && !p.Gate.Resource(t.agent, u.resources(), uri).Decision.Allowed() {
 		return nil
 	}
 	l, err := t.line(u)
 	if err != nil || !l.expect(w.uri) {
 		return nil
 	}
-	return &watched{line: l, uri: w.uri, digest: w.digest}
+	return &watched{line: l, uri: w.uri, digest: digest}
 }
 
 // watched is a resource that a session or stream is told of.
@@ -206,64 +208,13 @@ func (l *line) updated(params []byte) {
 	l.changed(uri)
 }
 
-// changed tells those who watch a resource, or one that it is a part of, that it has changed.
-// A file of a skill is looked for in the list, as that says which it is.
-func (l *line) changed(uri string) {
-	if l.listed(uri) {
-		l.lists[skillList].renew()
-		l.tenant.touched(none)
-		return
-	}
-	s := l.tenant.server
-	body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
-	for _, t := range s.everyone() {
-		if t.agent == "" || !s.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
-			continue
-		}
-		t.mu.Lock()
-		sessions, streams := t.listening()
-		t.mu.Unlock()
-		for _, one := range sessions {
-			one.mu.Lock()
-			concerned := l.concerns(one.watched, uri)
-			one.mu.Unlock()
-			if concerned {
-				one.notify(resourceUpdated, body)
-			}
-		}
-		for _, one := range streams {
-			if l.concerns(one.watched, uri) {
-				one.notify(resourceUpdated, body)
-			}
-		}
-	}
-}
-
-// concerns reports whether a resource of the server's is watched, or one that it is a part of.
-func (l *line) concerns(all map[string]*watched, uri string) bool {
-	const deepest = 32
-	for range deepest {
-		for _, at := range [...]string{uri, uri + "/"} {
-			if w := all[at]; w != nil && w.line == l && w.digest == "" {
-				return true
-			}
-		}
-		above := strings.LastIndexByte(uri, '/')
-		if above < 0 {
-			return false
-		}
-		uri = uri[:above]
-	}
-	return false
-}
-
 // listener is one subscriptions/listen of the modern era.
 type listener struct {
 	credential string
 	id         []byte          // of the request, which tags what is sent
 	wants      map[string]bool // methods
 	watched    map[string]*watched
-	mu         sync.Mutex
+	mu         sync.Mutex // also of what is in watched
 	queue      [][]byte
 	wake       chan struct{}
 	ended      chan struct{}
