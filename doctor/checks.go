@@ -51,6 +51,7 @@ func Checks() []Check {
 		{"skill_prompt", capability.Note, "skills of one name, which are no prompts to who sees both", "give one of them another name", loaded("skill_prompt")},
 		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},
 		{"own_files", capability.Error, "grants to write or run programs where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
+		{"writable_start", capability.Warning, "grants to write where servers are started", "start them elsewhere: cwd: of the upstream names a folder that no agent writes in", grants(writableStart)},
 		{"project_code", capability.Note, "programs that run the project's own code", "the OS sandbox is the fence for what they do", grants(projectCode)},
 		{"any_tool", capability.Error, "tool.invoke for every tool", "name the tools: tools: [files.*]", grants(anyTool)},
 		{"any_host", capability.Warning, "net verbs on any public host", "name the hosts: hosts: [\"*.example.com\"]", grants(anyHost)},
@@ -95,6 +96,22 @@ func skillReadable(s Subject, g *capability.Grant) string {
 	for _, dir := range s.Skills {
 		if capability.NewFence(dir).Overlaps(set) {
 			return fmt.Sprintf("%s reads the files in %s", g, dir.Dir)
+		}
+	}
+	return ""
+}
+
+// writableStart finds grants to choose what a server is, the next time it is started.
+func writableStart(s Subject, g *capability.Grant) string {
+	if g.Verb() != "fs.write" {
+		return ""
+	}
+	set, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
+	for _, u := range s.Upstreams {
+		for _, file := range u.Starts {
+			if capability.NewFence(file).Overlaps(set) {
+				return fmt.Sprintf("%s covers %s, which may say what runs as the upstream %s", g, file.Dir, u.Name)
+			}
 		}
 	}
 	return ""

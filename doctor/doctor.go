@@ -26,10 +26,11 @@ type Subject struct {
 type Upstream struct {
 	Name     string
 	Pos      capability.Pos
-	Program  bool     // it is started here
-	Mapped   bool     // a mapping says what its arguments mean
-	Unpinned bool     // its tools may change unseen
-	Tools    []string // single tools that may
+	Program  bool              // it is started here
+	Starts   []capability.Root // files that its launcher reads where it is started
+	Mapped   bool              // a mapping says what its arguments mean
+	Unpinned bool              // its tools may change unseen
+	Tools    []string          // single tools that may
 
 	Unmediated bool // it is called although it declares nothing
 }

@@ -116,6 +116,25 @@ func TestUpstreams(t *testing.T) {
 	}
 }
 
+// TestWritableStart: who may write what a launcher reads chooses what it starts.
+func TestWritableStart(t *testing.T) {
+	for grant, want := range map[string]bool{
+		"fs.write{in=/w/run}":                  true,
+		"fs.write{in=/w/run,paths=[.npmrc]}":   true,
+		"fs.write{in=/w/run,paths=[docs]}":     false,
+		"fs.write{in=/w/run,paths=[\"*.md\"]}": false,
+		"fs.read{in=/w/run,paths=[.npmrc]}":    false,
+	} {
+		s := subject(t, grant)
+		s.Skills = nil
+		s.Upstreams = []doctor.Upstream{{Name: "files", Mapped: true, Starts: []capability.Root{{Dir: "/w/run/.npmrc", Real: "/w/run/.npmrc"}}}}
+		found := doctor.Examine(s)
+		if want != (len(found) == 1 && found[0].Code == "writable_start" && strings.Contains(found[0].Text, "as the upstream files")) || !want && len(found) > 0 {
+			t.Errorf("%s: %v", grant, found)
+		}
+	}
+}
+
 // TestToxicFlow: an agent whose tools carry all three labels together gets one finding,
 // with a tool for each; who lacks one of them gets none.
 func TestToxicFlow(t *testing.T) {

@@ -66,7 +66,9 @@ func (w *world) subject() doctor.Subject {
 	}
 	for i := range w.cfg.Upstreams {
 		if u := &w.cfg.Upstreams[i]; u.Builtin == "" { // those are part of this program
-			s.Upstreams = append(s.Upstreams, serverOf(u))
+			server := serverOf(u)
+			server.Starts, _ = roots(w.servers.launcherFiles(u), w.view) // as far as they can be found
+			s.Upstreams = append(s.Upstreams, server)
 		}
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
+	"capgate/gate"
 )
 
 // explanation is the answer to "may this agent do that, and why".
@@ -145,7 +146,7 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 	case ag.Err != nil:
 		return nil, "the record cannot be loaded; mend it first"
 	case w.gate.Fence.Touches(need):
-		return nil, "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant"
+		return nil, gate.Fenced
 	case ceiling != "":
 		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + ceiling
 	}

@@ -34,8 +34,10 @@ type gateway struct {
 	world  *world        // the one in force
 	policy *proxy.Policy // the one in force: that of the world, or narrower
 	tokens string        // the version of the credentials in force
+	blind  bool          // they could not be read since
 
-	waiting []string // the settings that were said to wait for another start
+	waiting []string          // the settings that were said to wait for another start
+	trouble map[string]string // what was logged of what is wrong now
 }
 
 // journal is where a gateway records.
@@ -71,7 +73,7 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 	if err != nil {
 		return nil, errors.Join(err, events.Close())
 	}
-	g := &gateway{log: log, store: st, events: events, hurry: make(chan chan struct{})}
+	g := &gateway{log: log, store: st, events: events, hurry: make(chan chan struct{}), trouble: map[string]string{}}
 	l := w.cfg.Limits
 	g.server, err = proxy.New(ctx, proxy.Options{
 		Events: events, Pins: pinStore{st}, Log: log, Key: key, Version: version,
@@ -122,12 +124,17 @@ func (g *gateway) enforce(p proxy.Policy) error {
 	if err != nil {
 		return err
 	}
-	p.Credentials = creds
-	g.server.Adopt(&p)
-	g.policy, g.tokens = &p, version
-	g.notice("the policy " + p.Hash + " is in force")
-	g.mirror(&p)
+	p.Credentials, g.tokens, g.blind = creds, version, false
+	g.put(&p)
 	return nil
+}
+
+// put has a policy decide from now on.
+func (g *gateway) put(p *proxy.Policy) {
+	g.server.Adopt(p)
+	g.policy = p
+	g.notice("the policy " + p.Hash + " is in force")
+	g.mirror(p)
 }
 
 func (g *gateway) notice(text string) {
@@ -270,11 +277,19 @@ func (g *gateway) renewNow() {
 // it.
 func (g *gateway) renew() error {
 	changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
-	if err != nil || !changed {
+	switch {
+	case err != nil:
 		return err
+	case g.blind:
+		return errBlind
+	case !changed:
+		return nil
 	}
 	return g.enforce(*g.policy)
 }
+
+// errBlind says that tokens may be read again, which they could not be.
+var errBlind = errors.New("the tokens were not read")
 
 // follow watches the folders of records that a configuration names.
 func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capability.View) (*agents.Registry, func(), error) {
@@ -299,12 +314,22 @@ func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from sou
 		err = g.adopt(w)
 	}
 	if err == nil {
+		clear(g.trouble)
 		g.announce(from.waiting(w.cfg))
 		return
 	}
-	g.log.Error("what is written now is not put in force, except for what it takes away", "error", err)
+	g.lament("what it takes away is", err)
 	if err := g.narrow(records.Current()); err != nil {
-		g.log.Error("the tokens cannot be read; the last policy stays", "error", err)
+		g.lament("the tokens of before are good", err)
+	}
+}
+
+// lament logs what keeps a policy from being put in force, once for each time that it is
+// something else.
+func (g *gateway) lament(text string, err error) {
+	if g.trouble[text] != err.Error() {
+		g.trouble[text] = err.Error()
+		g.log.Error("not all that is written is in force", "but", text, "error", err)
 	}
 }
 
@@ -378,14 +403,20 @@ func wider(w *world, log *slog.Logger) error {
 	return nil
 }
 
-// narrow puts records in force within the last policy.
+// narrow puts records in force within the last policy, also while it cannot be read which
+// tokens there are: then those of before are good.
 func (g *gateway) narrow(roster *agents.Roster) error {
 	p, now := *g.world.policy, *g.world
 	now.roster = roster
 	p.Hash += "-narrowed-" + policyHash(&now)
 	before := g.world.gate
 	p.Gate = &gate.Gate{Roster: roster, Fence: before.Fence, Tools: before.Tools, Wide: before.Wide, Within: before}
-	return g.enforce(p)
+	err := g.enforce(p)
+	if g.blind = err != nil; g.blind && p.Hash != g.policy.Hash {
+		p.Credentials = g.policy.Credentials
+		g.put(&p)
+	}
+	return err
 }
 
 // acceptable refuses a configuration that allows more than its own tests say.

@@ -115,6 +115,68 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
+// TestTokensUnread: while nobody can read which tokens there are, what is taken away in the
+// records is gone all the same, and the log says once what is wrong.
+func TestTokensUnread(t *testing.T) {
+	dir := t.TempDir()
+	p := place{t, dir}
+	p.must(os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
+	p.must(os.MkdirAll(filepath.Join(dir, ".capgate/store/tokens"), 0o700))
+	write := func(name, text string) { p.write(map[string]string{name: text}) }
+	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.create]\n---\n")
+	write("capgate.yml", "agents: ./agents\n")
+	view := capability.View{Cwd: dir, FS: hostfs.FS{}}
+	looked := make(said, 100)
+	log := slog.New(slog.NewTextHandler(looked, &slog.HandlerOptions{Level: slog.LevelError}))
+	live, err := config.Open(filepath.Join(dir, "capgate.yml"), view, nil, log)
+	p.must(err)
+	from := source{live: live, view: view}
+	roster, err := agents.Load(agents.Options{View: view}, filepath.Join(dir, "agents"))
+	p.must(err)
+	w, err := from.world(live.Current(), roster)
+	p.must(err)
+	noted := make(notices, 100)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	g, err := newGateway(ctx, w, log, noted)
+	p.must(err)
+	done := make(chan error, 1)
+	go func() { done <- g.watch(ctx, from) }()
+	next := func(narrowed bool) string {
+		t.Helper()
+		for {
+			select {
+			case got := <-noted:
+				if strings.Contains(got, "-narrowed-") == narrowed {
+					return got
+				}
+			case <-ctx.Done():
+				t.Fatal("no such policy came into force")
+			}
+		}
+	}
+	next(false)
+	write(".capgate/store/tokens/credentials", "{garbage")
+	before := next(true)
+	<-time.After(4 * tokenLook)
+	if n := len(looked); n != 2 {
+		t.Errorf("%d lines were logged about one thing that is wrong in two ways", n)
+	}
+	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read]\n---\n")
+	if after := next(true); after == before {
+		t.Errorf("%s again", after)
+	}
+	p.must(os.Remove(filepath.Join(dir, ".capgate/store/tokens/credentials")))
+	next(false)
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := g.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSecretsOfBefore: a secret is taken out of what comes back although nothing has used
 // it since the gateway was started, or since it stands in the configuration. One that
 // cannot be read stops nothing.

@@ -32,8 +32,8 @@ func (a *app) kept() (kept, error) {
 	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
 	if err != nil {
 		k := keptIn(stateOfWrap(view.Home))
-		if _, missing := os.Stat(k.state); missing != nil || a.settings.Config != "" {
-			return kept{}, broken(err, "name one with -c, or copy config.example.yml to capgate.yml")
+		if _, missing := os.Stat(k.state); missing != nil || !errors.Is(err, config.ErrNone) {
+			return kept{}, broken(err, "")
 		}
 		return k, nil
 	}

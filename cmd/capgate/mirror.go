@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +52,18 @@ type heldMirror struct {
 	list   []*skills.Skill // what should be in it
 	gone   bool            // the configuration does not name it any more
 	behind bool            // it is not known to be in step
+	left   time.Time       // when something came into its folder, or went, as it was written last
+
+	said map[string]string // which skills were said to be left out, by why
+}
+
+// touched is when something came into a folder, or went.
+func touched(dir string) time.Time {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // mirrored is a policy, and the mirrors that its configuration names.
@@ -144,6 +158,7 @@ func (m *mirrors) update(ctx context.Context) {
 		for one, h := range m.held {
 			if h.behind && h.gone == gone {
 				h.behind = !m.updateOne(ctx, one, h.list)
+				h.left = touched(one.Dir)
 			}
 			if h.gone && !h.behind {
 				delete(m.held, one)
@@ -157,13 +172,14 @@ func (m *mirrors) of(one config.Mirror) skills.Mirror {
 }
 
 // keepUp mirrors again where a copy could not be brought in step, as while another
-// process held it, and where time has changed what an agent is shown.
+// process held it, where time has changed what an agent is shown, and where somebody has
+// cleared the way or taken a skill out.
 func (m *mirrors) keepUp(ctx context.Context) {
 	again := false
 	for one, h := range m.held {
 		if !h.gone {
 			now := m.shown(one)
-			h.behind = h.behind || !slices.Equal(h.list, now)
+			h.behind = h.behind || !slices.Equal(h.list, now) || !touched(one.Dir).Equal(h.left)
 			h.list = now
 		}
 		again = again || h.behind
@@ -179,16 +195,27 @@ func (m *mirrors) updateOne(ctx context.Context, one config.Mirror, list []*skil
 	if err != nil && ctx.Err() == nil {
 		m.log.Error("a mirror of skills is not in step", "agent", one.Agent, "folder", one.Dir, "error", err)
 	}
-	if len(done.InTheWay) > 0 {
-		m.log.Warn("something is in the way of skills in their mirror", "folder", one.Dir, "skills", done.InTheWay)
-	}
-	if len(done.Over) > 0 {
-		m.log.Warn("a mirror does not hold all skills, since there are too many files", "folder", one.Dir, "skills", done.Over)
-	}
-	if len(done.Withheld) > 0 {
-		m.log.Warn("a mirror does not hold all skills, since a secret stands in a file", "folder", one.Dir, "skills", done.Withheld)
-	}
+	m.leftOut(one, "something is in the way", done.InTheWay)
+	m.leftOut(one, "there are too many files", done.Over)
+	m.leftOut(one, "a secret stands in a file", done.Withheld)
 	return err == nil
+}
+
+// maxLeftOut is how many skills that are left out the log names.
+const maxLeftOut = 16
+
+// leftOut logs which skills a mirror does not hold, once as long as they are the same.
+func (m *mirrors) leftOut(one config.Mirror, why string, names []string) {
+	h, now := m.held[one], strings.Join(names, " ")
+	if h.said[why] == now {
+		return
+	}
+	if h.said == nil {
+		h.said = map[string]string{}
+	}
+	if h.said[why] = now; len(names) > 0 {
+		m.log.Warn("a mirror does not hold all skills", "why", why, "folder", one.Dir, "skills", names[:min(len(names), maxLeftOut)], "number", len(names))
+	}
 }
 
 func (a *app) skillsMirror() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -161,11 +162,11 @@ func TestMirrorsAreTriedAlone(t *testing.T) {
 	if n := mirroredSkills(t, names[1].Dir); n != 3 || !strings.Contains(log.String(), "not in step") {
 		t.Fatalf("the other mirror holds %d skills: %s", n, log)
 	}
-	if err := os.RemoveAll(names[1].Dir); err != nil { // as nobody looks, nobody will know
+	if err := os.Remove(filepath.Join(names[1].Dir, "s0", "SKILL.md")); err != nil { // as nobody looks there, nobody will know
 		t.Fatal(err)
 	}
 	log.Reset()
-	if m.keepUp(t.Context()); !strings.Contains(log.String(), "not in step") || mirroredSkills(t, names[1].Dir) != 0 {
+	if m.keepUp(t.Context()); !strings.Contains(log.String(), "not in step") || mirroredSkills(t, names[1].Dir) != 2 {
 		t.Errorf("it was not tried again, or the other one was: %s", log)
 	}
 	if err := os.Remove(stuck); err != nil {
@@ -173,6 +174,42 @@ func TestMirrorsAreTriedAlone(t *testing.T) {
 	}
 	if m.keepUp(t.Context()); mirroredSkills(t, names[0].Dir) != 3 {
 		t.Errorf("it is still not in step: %s", log)
+	}
+}
+
+// TestMirrorsLook: a skill that was in nobody's way, or that somebody took out, comes back,
+// and where nothing has happened nothing is written.
+func TestMirrorsLook(t *testing.T) {
+	dir, lib := mirrorLibrary(t)
+	names := []config.Mirror{{Agent: "scout", Dir: filepath.Join(dir, "mirror")}}
+	in := func(name string) string { return filepath.Join(names[0].Dir, name) }
+	if err := os.MkdirAll(in("s0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log := new(bytes.Buffer)
+	m := &mirrors{log: slog.New(slog.NewTextHandler(log, nil)), next: make(chan mirrored, 1)}
+	m.adopt(mirrored{mirrorPolicy(t, lib, "scout"), names})
+	if m.update(t.Context()); mirroredSkills(t, names[0].Dir) != 2 {
+		t.Fatalf("the mirror holds %d skills: %s", mirroredSkills(t, names[0].Dir), log)
+	}
+	log.Reset()
+	if m.keepUp(t.Context()); log.Len() > 0 {
+		t.Errorf("what is in the way still was looked at: %s", log)
+	}
+	for _, gone := range []string{"s0", "s1", "."} {
+		time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse
+		if err := os.RemoveAll(in(gone)); err != nil {
+			t.Fatal(err)
+		}
+		if m.keepUp(t.Context()); mirroredSkills(t, names[0].Dir) != 3 {
+			t.Errorf("without %s the mirror holds %d skills: %s", gone, mirroredSkills(t, names[0].Dir), log)
+		}
+	}
+	before := touched(names[0].Dir)
+	time.Sleep(20 * time.Millisecond)
+	m.held[names[0]].behind = true // as for another process that looks, too
+	if m.keepUp(t.Context()); !touched(names[0].Dir).Equal(before) {
+		t.Error("what is in step is written")
 	}
 }
 

@@ -32,6 +32,7 @@ type servers struct {
 	keeper   *secrets.Keeper
 	log      *slog.Logger
 	slots    *slots // for the processes that may run
+	findings []capability.Finding
 }
 
 // upstreams turns those of the configuration into those of a policy. Nothing is
@@ -63,7 +64,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	for name, t := range u.Tools {
 		p.PinsOf[name] = pins(t.Pins)
 		if t.Declared {
-			p.Narrower[name] = s.compile(t.Declares).Within(p.Declared)
+			p.Narrower[name] = s.compile(u, t.Declares).Within(p.Declared)
 		}
 	}
 	switch {
@@ -87,7 +88,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 // mapping says of its kind.
 func (s *servers) declared(u *config.Upstream, m *mapping.Mapping) (*gate.Declaration, error) {
 	if u.Declared {
-		return s.compile(u.Declares), nil
+		return s.compile(u, u.Declares), nil
 	}
 	if u.Builtin != "" || u.Unmediated || !m.Declares() {
 		return nil, nil
@@ -96,7 +97,7 @@ func (s *servers) declared(u *config.Upstream, m *mapping.Mapping) (*gate.Declar
 	if err != nil {
 		return nil, err
 	}
-	return s.compile(specs), nil
+	return s.compile(u, specs), nil
 }
 
 func pins(word string) proxy.Pins {
@@ -146,8 +147,20 @@ func (s *servers) mapping(u *config.Upstream) (*mapping.Mapping, error) {
 }
 
 // compile reads a declaration against the configuration's root.
-func (s *servers) compile(specs []capability.Spec) *gate.Declaration {
-	return gate.Declare(specs, capability.Options{Config: s.cfg.Sandbox, Agent: s.cfg.Sandbox, View: s.view})
+func (s *servers) compile(u *config.Upstream, specs []capability.Spec) *gate.Declaration {
+	d := gate.Declare(specs, capability.Options{Config: s.cfg.Sandbox, Agent: s.cfg.Sandbox, View: s.view})
+	for _, g := range d.Inert() {
+		f := capability.Finding{
+			Code: "invalid_value", Severity: capability.Warning, Pos: u.Pos,
+			Text: fmt.Sprintf("the upstream %s declares %s, which stands for nothing: %s", u.Name, g, g.Inert()),
+			Hint: "write declares: with what it may touch; until then nothing of the kind is called",
+		}
+		if s.cfg.Sandbox.IsZero() {
+			f.Code, f.Hint = "no_root", "write sandbox: in the configuration, which what servers declare hangs from, or declares: with whole paths"
+		}
+		s.findings = append(s.findings, f)
+	}
+	return d
 }
 
 // cwd is the directory that a program runs in: the one written, the root that

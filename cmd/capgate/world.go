@@ -58,7 +58,7 @@ func (a *app) load() (*world, error) {
 func configuration(named string, view capability.View) (*config.Config, []capability.Finding, error) {
 	file, err := config.Find(named, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
 	if err != nil {
-		return nil, nil, broken(err, "name one with -c, or copy config.example.yml to capgate.yml")
+		return nil, nil, broken(err, "")
 	}
 	cfg, findings, err := config.Load(file, view)
 	if err != nil {
@@ -74,7 +74,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := cfg.Sealed(view)
+	sealed, err := sealing(cfg, view)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	findings = append(findings, unofferedTools(roster)...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
-		gate: &gate.Gate{Roster: roster, Fence: capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...), Wide: cfg.Skills.Wide},
+		gate: &gate.Gate{Roster: roster, Fence: fence(own, sealed), Wide: cfg.Skills.Wide},
 		servers: &servers{
 			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
 			slots: newSlots(cfg.Limits.UpstreamProcesses),
@@ -102,6 +102,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	if err != nil {
 		return nil, err
 	}
+	w.findings = append(w.findings, w.servers.findings...)
 	providers, err := w.servers.providers()
 	if err != nil {
 		return nil, err
@@ -113,6 +114,12 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	w.policy.Hash = policyHash(w)
 	w.gate.Tools = w.policy.Tool
 	return w, nil
+}
+
+// fence is what no grant reaches: what is the gateway's own, what is sealed, and what
+// tells clients which servers to use.
+func fence(own, sealed []capability.Root) capability.Fence {
+	return capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...).SealingNamed(config.ClientFolders()...)
 }
 
 // strangers are agents that the configuration names and that are not there.

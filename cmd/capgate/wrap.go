@@ -140,7 +140,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 		return nil, false, broken(err, "")
 	}
 	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
-	if err != nil && a.settings.Config != "" {
+	if err != nil && !errors.Is(err, config.ErrNone) {
 		return nil, false, broken(err, "")
 	}
 	if found = err == nil; found && len(o.grants) > 0 {
@@ -151,6 +151,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if found {
 		whole, err = underConfig(&text, file, view)
 	} else {
+		file, o.command = filepath.Join(dir, config.FileName), hung(o.command, view.Cwd)
 		err = a.underGrants(&text, o, dir, view)
 	}
 	if err != nil {
@@ -158,12 +159,12 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	}
 	fmt.Fprintln(&text, "introspection: false") // one server is shown, and nothing else
 	o.describe(&text)
-	if !found {
-		file = filepath.Join(dir, config.FileName)
-	}
 	cfg, _, err := config.Parse(file, text.Bytes(), view)
 	if err != nil {
 		return nil, found, broken(err, "")
+	}
+	if !found {
+		startHere(&cfg.Upstreams[0], cfg, view)
 	}
 	a.listen = o.listen
 	if cfg, err = a.at(cfg, view); err != nil {
@@ -184,6 +185,24 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	}
 	w.policy.Flags = !found
 	return w, found, nil
+}
+
+// hung is a command whose program hangs from where its caller is, as a shell has it, and
+// not from the file that says so. Where there is a configuration, its folder is meant, as
+// clients start wrap in any.
+func hung(command []string, cwd string) []string {
+	if len(command) == 0 || !strings.Contains(command[0], "/") || strings.ContainsRune("/~$", rune(command[0][0])) {
+		return command
+	}
+	return append([]string{cwd + "/" + command[0]}, command[1:]...) // not cleaned: a .. is refused
+}
+
+// startHere has a program run where its caller is, unless there is a sandbox: the file
+// that was read lies where nobody is.
+func startHere(u *config.Upstream, cfg *config.Config, view capability.View) {
+	if u.Command != nil && cfg.Sandbox.IsZero() {
+		u.Cwd = view.Cwd
+	}
 }
 
 // sayable refuses grants of the command line that do not say what they were meant to.
