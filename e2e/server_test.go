@@ -144,18 +144,30 @@ func TestMemory(t *testing.T) {
 	server := installed(t, serverMemory)
 	file := filepath.Join(t.TempDir(), "memory.jsonl")
 	c := launch(t, `{}`, nil, "wrap", "--agent", "me", "--mapping", "memory", "--env", "MEMORY_FILE_PATH="+file,
-		"--grant", "memory.write{keys=[team-*]}", "--grant", "memory.read{keys=[team-a]}", "--", server)
+		"--grant", "memory.write{keys=[team-*]}", "--grant", "memory.read{keys=[team-a]}", "--grant", "resource.read{uris=[memory://**]}", "--", server)
 	entity := `{"entities":[{"name":"%s","entityType":"t","observations":["%[1]s is known"]}]}`
 	allowed(t, c.call(t, "create_entities", fmt.Sprintf(entity, "team-a")), "team-a")
 	allowed(t, c.call(t, "create_entities", fmt.Sprintf(entity, "team-b")), "team-b")
 	denied(t, c.call(t, "create_entities", fmt.Sprintf(entity, "boss")), "scope_violation")
-	allowed(t, c.call(t, "open_nodes", `{"names":["team-a"]}`), "team-a is known")
-	denied(t, c.call(t, "open_nodes", `{"names":["team-a","team-b"]}`), "scope_violation")
-	if got := c.tools(t); slices.Contains(got, "read_graph") {
-		t.Errorf("the tools are %v: read_graph shows every key", got)
+	allowed(t, c.call(t, "add_observations", `{"observations":[{"entityName":"team-a","contents":["more"]}]}`), "more")
+	denied(t, c.call(t, "add_observations", `{"observations":[{"entityName":"boss","contents":["more"]}]}`), "scope_violation")
+	for tool, args := range map[string]string{ // what they show or remove is of other keys as well
+		"read_graph": `{}`, "open_nodes": `{"names":["team-a"]}`, "delete_entities": `{"entityNames":["team-b"]}`,
+	} {
+		if got := c.tools(t); slices.Contains(got, tool) {
+			t.Errorf("the tools are %v: %s is for every key", got, tool)
+		}
+		if a := c.call(t, tool, args); a.ok() {
+			t.Errorf("%s: %s", tool, a.text())
+		}
 	}
-	if a := c.call(t, "read_graph", `{}`); a.ok() {
-		t.Errorf("every key was shown: %s", a.text())
+	all := launch(t, `{}`, nil, "wrap", "--agent", "me", "--mapping", "memory", "--env", "MEMORY_FILE_PATH="+file,
+		"--grant", "memory.read{keys=[*]}", "--", server)
+	allowed(t, all.call(t, "open_nodes", `{"names":["team-a"]}`), "team-a is known")
+	for may, who := range map[bool]*client{false: c, true: all} {
+		if a := who.ask(t, "resources/read", `{"uri":"memory://knowledge-graph"}`); a.ok() != may {
+			t.Errorf("whoever sees every key %v reads %s", may, a.text())
+		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(data), "team-b") || strings.Contains(string(data), "boss") {
