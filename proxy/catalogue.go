@@ -141,7 +141,7 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		t.mu.Unlock()
 		b.cat, b.err = t.build(ctx, p)
 		t.mu.Lock()
-		var ready map[string]*line
+		var ready []change
 		if b.err == nil {
 			t.current = b.cat
 			ready = t.sure()
@@ -149,8 +149,8 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		t.building = nil
 		t.mu.Unlock()
 		close(b.done)
-		for uri, l := range ready {
-			t.updated(l, uri)
+		for _, c := range ready {
+			t.updated(c)
 		}
 		if !errors.Is(b.err, errStale) {
 			return b.cat, b.err

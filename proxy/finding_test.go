@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"capgate/mapping"
 	"capgate/proxy"
@@ -325,6 +326,8 @@ type events struct {
 // open begins a request whose answer is a stream. It ends with the context.
 func (c *client) open(ctx context.Context, t *testing.T, method, body string, headers ...string) *events {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // who waits for what does not come is told so
+	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, method, c.w.http.URL+"/mcp", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

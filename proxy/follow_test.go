@@ -192,19 +192,27 @@ func TestSubscriptionRefusedToTwo(t *testing.T) {
 	}
 }
 
+// moving is a watcher of a resource, and what the policy says of its server: as the second
+// identity it is reached in another way.
+func moving(t *testing.T, s *scripted) (w *world, c *client, in *events) {
+	w = start(t, map[string]string{"scout": everything}, reachedAs(s, "1"))
+	c = w.client("scout")
+	c.initialize("{}")
+	in = c.open(t.Context(), t, http.MethodGet, "")
+	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+	w.ups = []*proxy.Upstream{reachedAs(s, "2")}
+	return w, c, in
+}
+
+func reachedAs(s *scripted, identity string) *proxy.Upstream {
+	return &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Identity: identity}
+}
+
 // TestSubscriptionMoves: after an edit by which a server is reached in another way, it is
 // that one which tells.
 func TestSubscriptionMoves(t *testing.T) {
 	s, asked, _, _ := teller(false)
-	as := func(identity string) *proxy.Upstream {
-		return &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Identity: identity}
-	}
-	w := start(t, map[string]string{"scout": everything}, as("1"))
-	c := w.client("scout")
-	c.initialize("{}")
-	in := c.open(t.Context(), t, http.MethodGet, "")
-	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
-	w.ups = []*proxy.Upstream{as("2")}
+	w, c, in := moving(t, s)
 	s.unreachable.Store(true) // as while it starts anew
 	w.adopt()
 	<-time.After(100 * time.Millisecond)
@@ -217,23 +225,36 @@ func TestSubscriptionMoves(t *testing.T) {
 }
 
 // TestSubscriptionMovesSlowly: what the server tells before anybody knows its skills, as its
-// lists take a while, is told once they are known.
+// lists take a while, is told once they are known, unless it may not be read by then.
 func TestSubscriptionMovesSlowly(t *testing.T) {
-	s, asked, _, _ := teller(false)
-	s.slow = 300 * time.Millisecond
-	s.lists = map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"}]`}
-	as := func(identity string) *proxy.Upstream {
-		return &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Identity: identity}
+	for _, revoked := range []bool{false, true} {
+		s, asked, _, _ := teller(false)
+		s.slow = 300 * time.Millisecond
+		s.lists = map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"},{"uri":"notes:///b","name":"b"}]`}
+		w, c, in := moving(t, s)
+		w.adopt()
+		reaches(t, asked, 2, "asked anew")
+		if !revoked {
+			s.tells(t, in)
+			continue
+		}
+		s.mu.Lock()
+		sink := s.peers[len(s.peers)-1].Events
+		s.mu.Unlock()
+		<-time.After(50 * time.Millisecond) // so that it is watched
+		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+		w.write("scout", strings.Replace(everything, `uris: ["**"]`, `uris: ["notes:///b"]`, 1))
+		w.adopt()
+		if a := c.request("resources/subscribe", `{"uri":"notes:///b"}`); a.Error != nil { // the lists are known by then
+			t.Fatal(a.Raw)
+		}
+		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///b"}`))
+		for got := ""; !strings.Contains(got, "notes:///b"); {
+			if got = in.next(); got == "" || strings.Contains(got, "notes:///a") {
+				t.Fatalf("told is %q", got)
+			}
+		}
 	}
-	w := start(t, map[string]string{"scout": everything}, as("1"))
-	c := w.client("scout")
-	c.initialize("{}")
-	in := c.open(t.Context(), t, http.MethodGet, "")
-	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
-	w.ups = []*proxy.Upstream{as("2")}
-	w.adopt()
-	reaches(t, asked, 2, "asked anew")
-	s.tells(t, in)
 }
 
 // TestSubscriptionsEndAlone: a stream that ends because nobody listened any more has nothing

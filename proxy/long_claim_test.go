@@ -26,25 +26,38 @@ func TestLongClaims(t *testing.T) {
 	s.lists["prompts/list"] = `"prompts":[{"name":"` + strings.Repeat("_", 1<<20) + `"},{"name":"` + strings.Repeat("ab", 1<<19) + `"}]`
 	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 	begun := time.Now()
-	if n := strings.Count(w.client("scout").modern("skills/list", "{}", "{}").Raw, `"frontmatter"`); n != len(files) || time.Since(begun) > 2*time.Second {
+	if n := strings.Count(w.client("scout").modern("skills/list", "{}", "{}").Raw, `"frontmatter"`); n != len(files) || time.Since(begun) > 10*time.Second {
 		t.Errorf("%d skills after %v", n, time.Since(begun))
 	}
 }
 
-// TestManyDeepClaims: nor where they lie, however many there are.
+// TestManyDeepClaims: nor where they lie, however many there are: four times as deep is four
+// times as much to read, and not sixteen times.
 func TestManyDeepClaims(t *testing.T) {
-	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
-	all := s.entries()
-	for i := range 1000 {
-		all = append(all, fmt.Sprintf(`{"uri":"wiki://h%d%s/SKILL.md"}`, i, strings.Repeat("/a", 2030)))
+	took := func(depth int) time.Duration {
+		s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+		all := s.entries()
+		for i := range 1000 {
+			all = append(all, fmt.Sprintf(`{"uri":"wiki://h%d%s/SKILL.md"}`, i, strings.Repeat("/a", depth)))
+		}
+		s.list(all...)
+		w := start(t, map[string]string{"scout": anyReader, "other": anyReader}, s.up(t))
+		w.client("scout").modern("tools/list", "{}", "{}")
+		begun := time.Now()
+		if a := w.client("other").modern("skills/list", "{}", "{}"); !mentions(a, `"frontmatter"`) {
+			t.Errorf("%.200s", a.Raw)
+		}
+		return time.Since(begun)
 	}
-	s.list(all...)
-	w := start(t, map[string]string{"scout": anyReader, "other": anyReader}, s.up(t))
-	w.client("scout").modern("tools/list", "{}", "{}")
-	begun := time.Now()
-	if a := w.client("other").modern("skills/list", "{}", "{}"); !mentions(a, `"frontmatter"`) || time.Since(begun) > 8*time.Second {
-		t.Errorf("after %v: %.200s", time.Since(begun), a.Raw)
+	const tries = 3 // a machine has its bad moments
+	for n := range tries {
+		shallow, deep := took(500), took(2000)
+		if deep < 9*shallow {
+			return
+		}
+		t.Logf("try %d: %v, and %v when four times as deep", n, shallow, deep)
 	}
+	t.Error("it takes longer the deeper it is")
 }
 
 // TestManyClaims: nor does what describes resources, or refers within a schema, beside however
@@ -81,10 +94,29 @@ func TestManyClaims(t *testing.T) {
 			w := start(t, map[string]string{"scout": anyReader, "other": anyReader}, s.up(t))
 			w.client("scout").modern("tools/list", "{}", "{}")
 			begun := time.Now()
-			if a := w.client("other").modern("tools/list", "{}", "{}"); a.Error != nil || time.Since(begun) > 3*time.Second {
+			if a := w.client("other").modern("tools/list", "{}", "{}"); a.Error != nil || time.Since(begun) > 10*time.Second {
 				t.Errorf("after %v: %.200s", time.Since(begun), a.Raw)
 			}
 		})
+	}
+}
+
+// TestTemplatesBesideManyClaims: what there is no time to hold against all of them is not there.
+func TestTemplatesBesideManyClaims(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	all := s.entries()
+	for i := range 1000 {
+		all = append(all, fmt.Sprintf(`{"uri":"wiki://h/q%d/SKILL.md"}`, i))
+	}
+	s.list(all...)
+	templates := []string{`{"name":"long","uriTemplate":"other://h/` + strings.Repeat("x", 8<<10) + `{a}"}`}
+	for i := range 2000 {
+		templates = append(templates, fmt.Sprintf(`{"name":"t%d","uriTemplate":"other://h/%d/{a}"}`, i, i))
+	}
+	s.lists["resources/templates/list"] = `"resourceTemplates":[` + strings.Join(templates, ",") + `]`
+	c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+	if a := c.modern("resources/templates/list", "{}", "{}"); !mentions(a, `"t0"`) || mentions(a, `"t1999"`, `"long"`) {
+		t.Errorf("%.300s", a.Raw)
 	}
 }
 

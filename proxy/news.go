@@ -15,17 +15,25 @@ func (l *line) changed(uri string) {
 		l.tenant.touched(none)
 		return
 	}
-	s := l.tenant.server
-	for _, t := range s.everyone() {
-		if t.agent != "" && s.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
-			t.updated(l, uri)
-		}
+	for _, t := range l.tenant.server.everyone() {
+		t.updated(change{l, uri})
 	}
 }
 
-// updated tells those of an agent whom it concerns. What may be a file of a skill all the same is
-// told to nobody, and as long as it is not known which skills the server has, it waits.
-func (t *tenant) updated(l *line, uri string) {
+// change is a resource that a server tells of, as it is reached over a connection.
+type change struct {
+	line *line
+	uri  string
+}
+
+// updated tells those of an agent whom it concerns. What it may not read by now, or what may be a
+// file of a skill all the same, is told to nobody; as long as it is not known which skills the
+// server has, it waits.
+func (t *tenant) updated(c change) {
+	l, uri := c.line, c.uri
+	if t.agent == "" || !t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
+		return
+	}
 	t.mu.Lock()
 	sessions, streams := t.listening()
 	t.mu.Unlock()
@@ -50,8 +58,8 @@ func (t *tenant) updated(l *line, uri string) {
 	t.mu.Lock()
 	cat := t.current
 	known := cat.knows(l)
-	if !known && len(t.unsure) < maxWatched {
-		t.unsure[uri] = l
+	if !known && len(t.unsure) < maxWatched && len(uri) <= longestNews {
+		t.unsure[c] = struct{}{}
 	}
 	t.mu.Unlock()
 	switch {
@@ -65,19 +73,21 @@ func (t *tenant) updated(l *line, uri string) {
 	}
 }
 
+// longestNews bounds the URIs that wait.
+const longestNews = 8 << 10
+
 // sure returns what waited for a catalogue that knows the skills of its server. The lock is
 // held.
-func (t *tenant) sure() map[string]*line {
-	ready := map[string]*line{}
-	for uri, l := range t.unsure {
-		switch i := slices.IndexFunc(t.current.sources, func(s source) bool { return s.line == l }); {
-		case i < 0: // it is reached in another way by now, and was asked anew there
-		case t.current.sources[i].unknown:
+func (t *tenant) sure() []change {
+	var ready []change
+	for c := range t.unsure {
+		switch i := slices.IndexFunc(t.current.sources, func(s source) bool { return s.line == c.line }); {
+		case i < 0 && t.current.policy != t.server.policy.Load(), i >= 0 && t.current.sources[i].unknown:
 			continue
-		default:
-			ready[uri] = l
+		case i >= 0:
+			ready = append(ready, c)
 		}
-		delete(t.unsure, uri)
+		delete(t.unsure, c) // also where it is reached in another way by now, and was asked anew there
 	}
 	return ready
 }

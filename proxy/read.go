@@ -57,7 +57,7 @@ func (c *call) tame(r reply) reply {
 		}
 	}
 	if len(all) > maxTexts {
-		return fail(codeInternal, "what the server says to the prompt has too many parts to be looked at")
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "what the server says to the prompt has too many parts to be looked at"})
 	}
 	slices.Sort(all)
 	for _, text := range slices.Compact(all) { // most have one text

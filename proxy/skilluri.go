@@ -104,17 +104,18 @@ const maxEscapes = 4
 // unescaped as often as it goes, without what such readers leave out, and with the
 // segments that move gone. It is compared with, and never asked for. One that is
 // escaped too often may be anything, and so is taken for a skill's.
-func looseURI(uri string) string {
-	uri = unescaped(uri)
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		uri = uri[:i]
-	}
-	return loosePath(uri)
-}
+func looseURI(uri string) string { return looseURIs(uri)[0] }
 
 // looseURIs are the two URIs that one may be taken for: by readers who know of queries,
 // and by those to whom all of it is a path.
-func looseURIs(uri string) [2]string { return [2]string{looseURI(uri), loosePath(unescaped(uri))} }
+func looseURIs(uri string) [2]string {
+	uri = unescaped(uri)
+	whole := loosePath(uri)
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		return [2]string{loosePath(uri[:i]), whole}
+	}
+	return [2]string{whole, whole}
+}
 
 // looseFolders are the two folders that one may be taken for which a server says to be a skill's:
 // that of a SKILL.md, where it has spelled that in a way of its own. None ends in a slash, so
