@@ -37,144 +37,120 @@ func (s said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// watched is a gateway that watches its configuration and records.
+type watched struct {
+	place
+	ctx    context.Context
+	from   source
+	first  *config.Config
+	noted  notices
+	looked said
+}
+
+// watch starts one whose only agent holds what is given, and whose folder holds further ones.
+func watch(t *testing.T, capabilities string, folders ...string) *watched {
+	t.Helper()
+	w := &watched{place: place{t, t.TempDir()}, noted: make(notices, 100), looked: make(said, 100)}
+	for _, folder := range append(folders, "agents") {
+		w.must(os.MkdirAll(filepath.Join(w.dir, folder), 0o700))
+	}
+	w.write(map[string]string{"capgate.yml": "agents: ./agents\n"})
+	w.hold(capabilities)
+	view := capability.View{Cwd: w.dir, FS: hostfs.FS{}}
+	log := slog.New(slog.NewTextHandler(w.looked, &slog.HandlerOptions{Level: slog.LevelError}))
+	live, err := config.Open(filepath.Join(w.dir, "capgate.yml"), view, nil, log)
+	w.must(err)
+	w.from, w.first = source{live: live, view: view}, live.Current()
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	w.ctx = ctx
+	g, err := newGateway(ctx, w.written(), log, w.noted)
+	w.must(err)
+	done := make(chan error, 1)
+	go func() { done <- g.watch(ctx, w.from) }()
+	t.Cleanup(func() {
+		stop()
+		w.must(<-done)
+		w.must(g.close())
+	})
+	return w
+}
+
+// hold writes what the agent holds.
+func (w *watched) hold(capabilities string) {
+	w.t.Helper()
+	w.write(map[string]string{"agents/scout.md": "---\nclass: agent\ncapabilities: [" + capabilities + "]\n---\n"})
+}
+
+// written is what the first configuration makes of the records as they are.
+func (w *watched) written() *world {
+	w.t.Helper()
+	roster, err := agents.Load(agents.Options{Config: w.first.Sandbox, View: w.from.view}, w.first.Agents...)
+	w.must(err)
+	made, err := w.from.world(w.first, roster)
+	w.must(err)
+	return made
+}
+
+// reaches waits for a policy to come into force, and returns what is said of it.
+func (w *watched) reaches(what string, is func(noted string) bool) string {
+	w.t.Helper()
+	for {
+		select {
+		case got := <-w.noted:
+			if is(got) {
+				return got
+			}
+		case <-w.ctx.Done():
+			w.t.Fatalf("%s: no such policy came into force", what)
+		}
+	}
+}
+
 // TestWatchGoesOn: when the records of a new configuration cannot be read, such as in
 // the moment in which their folder is exchanged, those in force are still watched, and
 // what is taken away in them is.
 func TestWatchGoesOn(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.create]\n---\n")
-	write("capgate.yml", "agents: ./agents\n")
-	view := capability.View{Cwd: dir, FS: hostfs.FS{}}
-	looked := make(said, 100)
-	log := slog.New(slog.NewTextHandler(looked, &slog.HandlerOptions{Level: slog.LevelError}))
-	live, err := config.Open(filepath.Join(dir, "capgate.yml"), view, nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, first := source{live: live, view: view}, live.Current()
-	written := func() *world {
-		t.Helper()
-		roster, err := agents.Load(agents.Options{Config: first.Sandbox, View: view}, first.Agents...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := from.world(first, roster)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w
-	}
-	noted := make(notices, 100)
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	defer stop()
-	g, err := newGateway(ctx, written(), log, noted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- g.watch(ctx, from) }()
+	w := watch(t, "records.read, records.create")
 	reached := func(what string) {
 		t.Helper()
-		want := "the policy " + written().policy.Hash + " is in force"
-		for got := ""; got != want; {
-			select {
-			case got = <-noted:
-			case <-ctx.Done():
-				t.Fatalf("%s: %q, want %q", what, got, want)
-			}
-		}
+		want := "the policy " + w.written().policy.Hash + " is in force"
+		w.reaches(what, func(got string) bool { return got == want })
 	}
-	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.update]\n---\n")
+	w.hold("records.read, records.update")
 	reached("as it is watched")
-	write("capgate.yml", "agents: ./gone\n")
-	if err := live.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	w.write(map[string]string{"capgate.yml": "agents: ./gone\n"})
+	w.must(w.from.live.Reload())
 	select {
-	case <-looked:
-	case <-ctx.Done():
+	case <-w.looked:
+	case <-w.ctx.Done():
 		t.Fatal("the configuration is not looked at")
 	}
-	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read]\n---\n")
+	w.hold("records.read")
 	reached("after a configuration whose records are not there")
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if err := g.close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestTokensUnread: while nobody can read which tokens there are, what is taken away in the
 // records is gone all the same, and the log says once what is wrong.
 func TestTokensUnread(t *testing.T) {
-	dir := t.TempDir()
-	p := place{t, dir}
-	p.must(os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
-	p.must(os.MkdirAll(filepath.Join(dir, ".capgate/store/tokens"), 0o700))
-	write := func(name, text string) { p.write(map[string]string{name: text}) }
-	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read, records.create]\n---\n")
-	write("capgate.yml", "agents: ./agents\n")
-	view := capability.View{Cwd: dir, FS: hostfs.FS{}}
-	looked := make(said, 100)
-	log := slog.New(slog.NewTextHandler(looked, &slog.HandlerOptions{Level: slog.LevelError}))
-	live, err := config.Open(filepath.Join(dir, "capgate.yml"), view, nil, log)
-	p.must(err)
-	from := source{live: live, view: view}
-	roster, err := agents.Load(agents.Options{View: view}, filepath.Join(dir, "agents"))
-	p.must(err)
-	w, err := from.world(live.Current(), roster)
-	p.must(err)
-	noted := make(notices, 100)
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	defer stop()
-	g, err := newGateway(ctx, w, log, noted)
-	p.must(err)
-	done := make(chan error, 1)
-	go func() { done <- g.watch(ctx, from) }()
+	const credentials = ".capgate/store/tokens/credentials"
+	w := watch(t, "records.read, records.create", filepath.Dir(credentials))
 	next := func(narrowed bool) string {
 		t.Helper()
-		for {
-			select {
-			case got := <-noted:
-				if strings.Contains(got, "-narrowed-") == narrowed {
-					return got
-				}
-			case <-ctx.Done():
-				t.Fatal("no such policy came into force")
-			}
-		}
+		return w.reaches("tokens", func(got string) bool { return strings.Contains(got, "-narrowed-") == narrowed })
 	}
 	next(false)
-	write(".capgate/store/tokens/credentials", "{garbage")
+	w.write(map[string]string{credentials: "{garbage"})
 	before := next(true)
 	<-time.After(4 * tokenLook)
-	if n := len(looked); n != 2 {
+	if n := len(w.looked); n != 2 {
 		t.Errorf("%d lines were logged about one thing that is wrong in two ways", n)
 	}
-	write("agents/scout.md", "---\nclass: agent\ncapabilities: [records.read]\n---\n")
+	w.hold("records.read")
 	if after := next(true); after == before {
 		t.Errorf("%s again", after)
 	}
-	p.must(os.Remove(filepath.Join(dir, ".capgate/store/tokens/credentials")))
+	w.must(os.Remove(filepath.Join(w.dir, credentials)))
 	next(false)
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if err := g.close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestSecretsOfBefore: a secret is taken out of what comes back although nothing has used
