@@ -74,8 +74,8 @@ func (c *claimed) isPrompt(name string) bool {
 	return false
 }
 
-// promptName is what a skill is called as a prompt, but for its case.
-func promptName(name string) string { return foldName(strings.ReplaceAll(name, ".", "_")) }
+// promptName is what a skill is called as a prompt, but for its case and its accents.
+func promptName(name string) string { return oneForm(strings.ReplaceAll(name, ".", "_")) }
 
 func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 

@@ -153,6 +153,7 @@ func TestOddlySpelledClaims(t *testing.T) {
 		"wiki://h/q/SKILL.md#x": "wiki://h/q", "wiki://h/q/SKILL%2Emd": "wiki://h/q", "wiki://h/q%2FSKILL.md": "wiki://h/q", "wiki://h/q/SKILL.md ": "wiki://h/q",
 		`wiki://h/q\\SKILL.md`: "wiki://h/q", "wiki://h/q?x/SKILL.md": "wiki://h/q?x", "wiki://h/q?x/../SKILL.md": "wiki://h", "wiki:///SKILL.md": "wiki://h",
 		"wiki://;/SKILL.md": "wiki://;", "wiki://q:80/SKILL.md": "wiki://q:80",
+		"wiki://h/caf\u00e9/SKILL.md": "wiki://h/cafe\u0301", "wiki://h/cafe%CC%81/SKILL.md": "wiki://h/caf%C3%A9", "wiki://h/\u212b/SKILL.md": "wiki://h/a\u030a",
 	} {
 		s.list(append(s.entries(), `{"uri":"`+claim+`","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
 		s.files[folder+"/in.md"] = hiddenText

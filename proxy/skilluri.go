@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -166,8 +168,13 @@ func unescaped(uri string) string {
 		}
 		uri = plain
 	}
-	// Upper case comes first: it brings together what some file systems do, as s and ſ.
-	return strings.ToLower(strings.ToUpper(strings.ReplaceAll(uri, `\`, "/")))
+	return oneForm(strings.ReplaceAll(uri, `\`, "/"))
+}
+
+// oneForm writes alike what some file system takes for one name: in one case, by way of the
+// upper one, which brings s and ſ together, and with its accents behind their letters.
+func oneForm(name string) string {
+	return norm.NFD.String(strings.ToLower(strings.ToUpper(name)))
 }
 
 // loosePath cleans the path of a URI, and leaves out of each segment what some readers
