@@ -164,6 +164,11 @@ func TestMemory(t *testing.T) {
 	all := launch(t, `{}`, nil, "wrap", "--agent", "me", "--mapping", "memory", "--env", "MEMORY_FILE_PATH="+file,
 		"--grant", "memory.read{keys=[*]}", "--", server)
 	allowed(t, all.call(t, "open_nodes", `{"names":["team-a"]}`), "team-a is known")
+	some := launch(t, `{}`, nil, "wrap", "--agent", "me", "--mapping", "memory", "--env", "MEMORY_FILE_PATH="+file,
+		"--grant", "memory.read{keys=[knowledge-*]}", "--", server) // which is no key but of an entity
+	if a := some.ask(t, "resources/read", `{"uri":"memory://knowledge-graph"}`); a.ok() {
+		t.Errorf("whoever sees some keys reads %s", a.text())
+	}
 	for may, who := range map[bool]*client{false: c, true: all} {
 		if a := who.ask(t, "resources/read", `{"uri":"memory://knowledge-graph"}`); a.ok() != may {
 			t.Errorf("whoever sees every key %v reads %s", may, a.text())

@@ -178,13 +178,20 @@ func TestMovedTree(t *testing.T) {
 
 // TestWholeMemory proves that showing every entity needs every key.
 func TestWholeMemory(t *testing.T) {
-	needs, err := builtin(t, "memory").Tool("read_graph").Require(callOf(t, `{}`))
+	m := builtin(t, "memory")
+	tool, err := m.Tool("read_graph").Require(callOf(t, `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for grant, want := range map[string]string{"memory.read{keys=[notes.*]}": "scope_violation", "memory.read{keys=[*]}": allow} {
-		if got := answerAll(compile(t, grant), needs); got != want {
-			t.Errorf("%s: got %s, want %s", grant, got, want)
+	resource, err := m.Resource("memory", "memory://knowledge-graph", capability.View{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for grant, want := range map[string]string{"memory.read{keys=[notes.*, knowledge-*]}": "scope_violation", "memory.read{keys=[*]}": allow} {
+		for _, needs := range [][]mapping.Need{tool, resource} {
+			if got := answerAll(compile(t, grant), needs); got != want {
+				t.Errorf("%s: got %s, want %s", grant, got, want)
+			}
 		}
 	}
 }

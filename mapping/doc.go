@@ -52,7 +52,7 @@
 // server of the kind touches, where the configuration does not say it.
 //
 //	prompts:   { summarise: { file: fs.read, style: free } }
-//	resources: { notes: memory.read, "docs://internal/*": resource.read }
+//	resources: { notes: memory.read, "docs://internal/*": resource.read, "graph://all": { requires: [memory.read] } }
 //	declares:  { network: { allowedHosts: [api.example.com] } }
 //
 //	needs, err := m.Prompt("summarise").Require(…)
@@ -73,7 +73,7 @@
 // sandbox, not by its mapping. A path that hangs from another argument instead of
 // the server's directory cannot be described yet, nor can a key of an object that
 // is itself a path. Grants that limit arguments of an unmapped tool see their
-// text only: the number 7 and the text "7" are one value to them. URIs of resources
+// text only: the number 7 and the text "7" are one value to them, and the text "true" is none. URIs of resources
 // are matched by what they begin with, not by globs.
 //
 // Possible compares paths as text. A tool is shown where only a link, or the

@@ -29,7 +29,10 @@ func (r *reading) invocations() error {
 		return malformed("", "names no tool")
 	}
 	s := scalars{limits: r.Limits}
-	s.collect("", r.Args)
+	for key, member := range r.Args.Members() {
+		text, _ := key.Str()
+		s.collect(argName(text), text, member)
+	}
 	args, combinations := s.combine()
 	words := make([]capability.Word, 1+len(args))
 	words[0] = capability.Word{Dim: "tool", Value: r.Name}
@@ -59,7 +62,16 @@ type scalars struct {
 type argument struct {
 	name   string
 	values []string
-	over   bool // there is more than can be held against a grant
+	given  bool // as the argument; else by something whose name only reads like it
+	over   bool // there is more than can be held against a grant, or something else
+}
+
+// argName is the name of a member as grants write it, in which a dot leads into an object.
+func argName(name string) string {
+	if !strings.ContainsAny(name, `\.`) {
+		return name
+	}
+	return strings.NewReplacer(`\`, `\\`, `.`, `\.`).Replace(name)
 }
 
 // combine returns the arguments that can be written out, and how many
@@ -68,7 +80,7 @@ func (s *scalars) combine() ([]argument, int) {
 	if s.count > maxScalars || len(s.args) > maxNames {
 		return nil, 1
 	}
-	args := slices.DeleteFunc(s.args, func(a argument) bool { return a.over })
+	args := slices.DeleteFunc(s.args, func(a argument) bool { return a.over || !a.given })
 	combinations := 1
 	for _, a := range args {
 		if combinations *= len(a.values); combinations > maxInvocations {
@@ -78,49 +90,101 @@ func (s *scalars) combine() ([]argument, int) {
 	return args, combinations
 }
 
-func (s *scalars) collect(name string, v wire.Value) {
+// collect adds what stands at a name, and at another that it reads like to who takes a dot in
+// the name of a member for a step.
+func (s *scalars) collect(name, alike string, v wire.Value) {
 	if s.count > maxScalars || len(s.args) > maxNames {
 		return
 	}
 	switch v.Kind() {
+	case wire.Null: // as if it were not there
 	case wire.Object:
 		for key, member := range v.Members() {
-			if text, _ := key.Str(); member.Kind() != wire.Null {
-				s.collect(inside(name, text), member)
+			text, _ := key.Str()
+			under := name + "." + argName(text)
+			like := under
+			if name != alike || under != inside(name, text) {
+				like = inside(alike, text)
 			}
+			s.collect(under, like, member)
 		}
 	case wire.Array:
-		for elem := range v.Elems() {
-			s.collect(name, elem)
-		}
-	case wire.Invalid: // no arguments at all
+		s.elements(name, alike, v)
 	default:
-		s.add(name, v)
+		value, isText := v.Str()
+		if !isText {
+			value = string(v.Raw())
+		}
+		odd := isText && isLiteral(value) // to some reader it is what it says, to another one true
+		s.add(name, value, true, odd)
+		if alike != name {
+			s.add(alike, value, false, odd)
+		}
 	}
 }
 
-func (s *scalars) add(name string, v wire.Value) {
+// elements adds those of an array, which are scalars, or objects that all have the same
+// arguments. Of anything else nobody knows what a reader makes.
+func (s *scalars) elements(name, alike string, array wire.Value) {
+	within := scalars{limits: s.limits, count: s.count}
+	found, objects, nested := map[string]int{}, 0, false
+	for elem := range array.Elems() {
+		one := scalars{limits: s.limits, count: within.count}
+		switch elem.Kind() {
+		case wire.Object:
+			objects++
+			one.collect(name, alike, elem)
+		case wire.Array:
+			nested = true
+			one.collect(name, alike, elem)
+		case wire.Null, wire.Bool:
+			one.count++
+			one.add(name, string(elem.Raw()), true, true)
+		default:
+			one.collect(name, alike, elem)
+		}
+		within.count = one.count
+		for _, a := range one.args {
+			found[a.name]++
+			within.merge(a)
+		}
+	}
+	s.count = within.count
+	for _, a := range within.args {
+		a.over = a.over || nested || objects > 0 && found[a.name] < array.Len()
+		s.merge(a)
+	}
+}
+
+func (s *scalars) add(name, value string, given, over bool) {
 	if s.count++; s.limits != nil && !s.limits(name) {
 		return
 	}
-	i := slices.IndexFunc(s.args, func(a argument) bool { return a.name == name })
+	s.merge(argument{name, []string{value}, given, over || len(value) > maxScalar})
+}
+
+// merge adds what else is given under a name.
+func (s *scalars) merge(more argument) {
+	i := slices.IndexFunc(s.args, func(a argument) bool { return a.name == more.name })
 	if i < 0 {
-		i = len(s.args)
-		s.args = append(s.args, argument{name: name})
+		s.args = append(s.args, more)
+		return
 	}
 	a := &s.args[i]
-	value, isText := v.Str()
-	if !isText {
-		value = string(v.Raw())
-	}
-	switch {
-	case a.over || slices.Contains(a.values, value):
-	case len(value) > maxScalar || len(a.values) == maxInvocations:
-		a.over = true
-	default:
-		a.values = append(a.values, value)
+	a.given, a.over = a.given || more.given, a.over || more.over
+	for _, value := range more.values {
+		switch {
+		case a.over || slices.Contains(a.values, value):
+		case len(a.values) == maxInvocations:
+			a.over = true
+		default:
+			a.values = append(a.values, value)
+		}
 	}
 }
+
+// isLiteral reports whether a text is what JSON writes for something that is no text.
+func isLiteral(text string) bool { return text == "true" || text == "false" || text == "null" }
 
 // additional is what an argument without a role needs, when the tool passes such
 // arguments on and the argument is a URL.

@@ -218,7 +218,7 @@ func (p puzzle) brute(names []string, args map[string]any, allowed func(args map
 	}
 	for _, v := range p.values[names[0]] {
 		with := cloneLong(args)
-		if object, member, ok := strings.Cut(names[0], "."); ok && object == "o" {
+		if object, member, ok := strings.Cut(names[0], "."); ok {
 			inner, _ := with[object].(long)
 			inner = cloneLong(inner)
 			inner[member] = v

@@ -36,7 +36,9 @@ func TestPossible(t *testing.T) {
 		{"program that is elsewhere", `{command: proc.exec}`, []string{"proc.exec{in=/x,cmds=[ls]}"}, "hidden"},
 		{"shell line", `{line: proc.eval}`, []string{"proc.eval{in=/w}"}, `{"line":"x"}`},
 		{"by name", `{q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={q=[k]}}"}, `{"q":"k"}`},
-		{"by name inside what is free", `{q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={q.r=[k],q=[j]}}"}, `{"q":["j",{"r":"k"}]}`},
+		{"by name inside what is free", `{q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={q.r=[k],q=[j]}}"}, "?"},
+		{"by name further inside what is free", `{q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={q.r.s=[k],q.t=[true]}}"}, `{"q":{"t":true,"r":{"s":"k"}}}`},
+		{"by name, with a dot", `{"a\\.b": free}`, []string{`tool.invoke{tools=["s.*"],args={a\.b=[k]}}`}, `{"a.b":"k"}`},
 		{"by name, with an argument it lacks", `{q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={r=[k]}}"}, "hidden"},
 		{"by name, with any argument", `{additional: free, q: free}`, []string{"tool.invoke{tools=[\"s.*\"],args={r=[k]}}"}, `{"r":"k"}`},
 		{"by name, with a header", `{h: {headers: [Accept]}}`, []string{"tool.invoke{tools=[\"s.*\"],args={h.Accept=[k]}}"}, `{"h":{"Accept":"k"}}`},
@@ -66,7 +68,7 @@ func TestPossibleUnmapped(t *testing.T) {
 	held := capability.Chain{{Set: lawSet(t, []string{"tool.invoke{tools=[\"s.*\"],args={repo.owner=[acme]}}"})}}
 	within := capability.Chain{{Set: lawSet(t, []string{"tool.invoke{tools=[s.t]}"})}}
 	beyond := capability.Chain{{Set: lawSet(t, []string{"tool.invoke{tools=[s.u]}"})}}
-	if args, ok := none.Possible(callOf(t, ""), held, within); !ok || args != `{"repo.owner":"acme"}` {
+	if args, ok := none.Possible(callOf(t, ""), held, within); !ok || args != `{"repo":{"owner":"acme"}}` {
 		t.Errorf("%q, %t", args, ok)
 	}
 	for name, ceilings := range map[string]capability.Chain{"beyond a ceiling": beyond, "an empty ceiling": {{}}} {

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,8 +52,9 @@ func (n *node) reach(name string) (at *node, rest string, ok bool) {
 		return n, name, !slices.ContainsFunc(n.roles, func(r role) bool { return !r.holds(name) })
 	}
 	for _, m := range n.members {
-		after, below := strings.CutPrefix(name, m.name+".")
-		if below || name == m.name {
+		own := argName(m.name)
+		after, below := strings.CutPrefix(name, own+".")
+		if below || name == own {
 			if !below {
 				after = ""
 			}
@@ -87,11 +89,50 @@ func (w *wish) text() string {
 	if w.tool != nil {
 		members = w.members(w.tool.args)
 	}
-	for _, i := range w.loose {
-		members = member(members, i.name, wire.AppendString(nil, i.text))
-	}
-	return "{" + string(members) + "}"
+	return "{" + string(nested(members, w.loose)) + "}"
 }
+
+// nested writes what is given under names that may lead into objects, without the braces.
+func nested(text []byte, all []inner) []byte {
+	below := map[string][]inner{}
+	for _, i := range all {
+		switch first, rest, leads := cutStep(i.name); {
+		case leads:
+			below[first] = append(below[first], inner{rest, i.text})
+		default:
+			text = member(text, first, scalar(i.text))
+		}
+	}
+	for _, first := range slices.Sorted(maps.Keys(below)) {
+		text = member(text, first, object(nested(nil, below[first])))
+	}
+	return text
+}
+
+// cutStep cuts off the first step of an argument's name.
+func cutStep(name string) (first, rest string, leads bool) {
+	var step strings.Builder
+	for i := 0; i < len(name); i++ {
+		switch {
+		case name[i] == '.':
+			return step.String(), name[i+1:], true
+		case name[i] == '\\' && i+1 < len(name):
+			i++
+		}
+		step.WriteByte(name[i])
+	}
+	return step.String(), "", false
+}
+
+// scalar writes a text, or what it says where a text counts for nothing.
+func scalar(text string) []byte {
+	if isLiteral(text) {
+		return []byte(text)
+	}
+	return wire.AppendString(nil, text)
+}
+
+func object(members []byte) []byte { return append(append([]byte("{"), members...), '}') }
 
 // members writes what is given inside an object, without the braces.
 func (w *wish) members(n *node) (text []byte) {
@@ -122,7 +163,7 @@ func (w *wish) value(n *node) []byte {
 		}
 	}
 	if members := w.members(n); members != nil {
-		return append(append([]byte("{"), members...), '}')
+		return object(members)
 	}
 	return nil
 }
@@ -132,16 +173,16 @@ func (g *gift) value() []byte {
 	for _, word := range g.words {
 		values = append(values, wire.AppendString(nil, word))
 	}
-	var members []byte
+	var within []inner
 	for _, i := range g.inner {
 		if i.name == "" {
-			values = append(values, wire.AppendString(nil, i.text))
+			values = append(values, scalar(i.text))
 		} else {
-			members = member(members, i.name, wire.AppendString(nil, i.text))
+			within = append(within, i)
 		}
 	}
-	if len(members) > 0 || g.kind == wire.Object {
-		values = append(values[:len(values):len(values)], append(append([]byte("{"), members...), '}'))
+	if len(within) > 0 || g.kind == wire.Object {
+		values = append(values[:len(values):len(values)], object(nested(nil, within)))
 	}
 	if g.kind != wire.Array && len(values) == 1 {
 		return values[0]

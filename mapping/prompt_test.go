@@ -23,6 +23,7 @@ resources:
   docs://all: [resource.read, memory.read]
   local: { verb: fs.read, tree: true }
   docs: resource.read
+  graph: { requires: [memory.read] }
   https://intranet.example/*: [net.get, resource.read]
 declares:
   network: { allowedHosts: [a.com] }
@@ -150,6 +151,7 @@ func TestResource(t *testing.T) {
 		"docs://all":                             "resource.read docs://all; memory.read all; ",
 		"docs://all/x":                           "resource.read docs://all/x; ",
 		"docs://a?..":                            "resource.read docs://a?..; ",
+		"graph:all":                              "memory.read; ",
 		"local:///srv":                           "fs.read /srv; ",
 		"custom://x":                             "resource.read custom://x; ",
 		"custom://x/../y":                        "resource.read never: the URI holds . or .. as a segment; ",

@@ -23,6 +23,7 @@ type resource struct {
 	uri    string // a whole URI, what URIs begin with, or a scheme and a colon
 	prefix bool
 	roles  []role
+	fixed  []fixed // what reading it needs, whatever its URI
 }
 
 // resources reads a map from the URIs of resources to their roles.
@@ -30,7 +31,6 @@ func (d *document) resources(m *Mapping, n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode || len(n.Content)/2 > maxResources {
 		return d.wrong(n, "", "resources: takes a map of at most %d URIs and schemes", maxResources)
 	}
-	b := builder{document: d}
 	for key, value := range pairs(n) {
 		res := resource{uri: strings.TrimSuffix(key.Value, "*"), prefix: strings.HasSuffix(key.Value, "*")}
 		if isScheme(key.Value) {
@@ -39,16 +39,29 @@ func (d *document) resources(m *Mapping, n *yaml.Node) error {
 		if scheme, _, ok := strings.Cut(res.uri, ":"); !ok || !isScheme(scheme) || scheme != strings.ToLower(scheme) || strings.ContainsAny(res.uri, "*?{}") {
 			return d.wrong(key, "write notes, notes://all or notes://work/*", "%s is no scheme, no URI and not what URIs begin with", quoted(key.Value, maxArgument))
 		}
-		var err error
-		if res.roles, err = b.roles(value); err != nil {
+		if err := res.read(d, value); err != nil {
 			return err
 		}
-		for _, r := range res.roles {
-			if !readsResource(r) {
-				return d.wrong(value, "write resource.read for what is nothing else", "a resource is a file, a URL or a key, under a verb without more")
-			}
-		}
 		m.resources = append(m.resources, res)
+	}
+	return nil
+}
+
+// read reads what a mapping says of it: roles of its URI, or what it needs instead.
+func (res *resource) read(d *document, n *yaml.Node) (err error) {
+	b := builder{document: d, tool: &Tool{}}
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == keyRequires {
+		err = b.requires(n.Content[1])
+		res.fixed = b.tool.fixed
+		return err
+	}
+	if res.roles, err = b.roles(n); err != nil {
+		return err
+	}
+	for _, r := range res.roles {
+		if !readsResource(r) {
+			return d.wrong(n, "write resource.read for what is nothing else", "a resource is a file, a URL or a key, under a verb without more")
+		}
 	}
 	return nil
 }
@@ -73,8 +86,8 @@ func readsResource(r role) bool {
 // Resource says what reading a resource requires, or subscribing to it. What no
 // mapping covers is a file under fs.read for file: URIs, net.get for the web, and
 // resource.read with its whole URI otherwise; where a mapping has a verb with other
-// keys, such as memory.read, the key is what follows the scheme. The mapping's first
-// entry that fits decides. An error is always a [*Refused].
+// keys, such as memory.read, the key is what follows the scheme, and where it says what is
+// required, that is. The mapping's first entry that fits decides. An error is always a [*Refused].
 //
 // The server, by its name among capabilities, is what Rye ids of resources begin with.
 // A URI that readers take apart in different ways needs what no grant allows.
@@ -91,7 +104,13 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 	scheme = strings.ToLower(scheme)
 	uri = scheme + ":" + rest
 	r := reading{Call: Call{View: v}}
-	for _, role := range m.rolesOf(uri) {
+	res := m.resource(uri)
+	for _, f := range res.fixed {
+		if err := r.fixed(f); err != nil {
+			return nil, err
+		}
+	}
+	for _, role := range res.roles {
 		if err := r.resource(role, rest, uri); err != nil {
 			return nil, err
 		}
@@ -108,22 +127,22 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 	return r.needs, nil
 }
 
-// rolesOf returns the roles of the resource with a URI.
-func (m *Mapping) rolesOf(uri string) []role {
+// resource returns what is known of the resource with a URI.
+func (m *Mapping) resource(uri string) resource {
 	if m != nil {
 		for _, res := range m.resources {
 			if res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri) {
-				return res.roles
+				return res
 			}
 		}
 	}
 	switch scheme, _, _ := strings.Cut(uri, ":"); scheme {
 	case "file":
-		return []role{{reads: path{"fs.read", "path"}}}
+		return resource{roles: []role{{reads: path{"fs.read", "path"}}}}
 	case "http", "https":
-		return []role{{reads: host{"net.get", asURL}}}
+		return resource{roles: []role{{reads: host{"net.get", asURL}}}}
 	}
-	return []role{{reads: word{readResource, "uri"}}}
+	return resource{roles: []role{{reads: word{readResource, "uri"}}}}
 }
 
 // resource reads a URI by one role.
