@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"slices"
 	"testing"
 
 	"capgate/capability"
@@ -22,11 +23,21 @@ func TestClientFiles(t *testing.T) {
 		"fs.write{tree=a/.vscode}":                      true,
 		"fs.write{tree=.kiro}":                          true,
 		"proc.exec{argv=[mv,a,.cursor],cwd=/w}":         true,
+		"fs.read{path=.claude.json.backup}":             true,
+		"fs.write{path=tui.json}":                       true,
+		"fs.write{path=.opencode/tui.jsonc}":            true,
+		"fs.read{path=.zed/settings.json}":              true,
+		"fs.write{path=.amp/settings.json}":             true,
 		"fs.write{path=.vscode/settings.json}":          false,
 		"fs.read{path=.cursor/rules/a.md}":              false,
 		"fs.write{path=.github/workflows/test.yml}":     false,
 		"fs.read{glob=.github/workflows/*}":             false,
 		"fs.write{tree=docs}":                           false,
+		"fs.read{tree=src/amp}":                         false,
+		"fs.write{path=src/goose}":                      false,
+		"fs.write{tree=.config}":                        false,
+		"proc.exec{argv=[rg,zed,src],cwd=/w}":           false,
+		"proc.exec{argv=[git,checkout,amp],cwd=/w}":     false,
 	} {
 		need, err := capability.ParseRequirement(text, capability.View{Cwd: "/w"})
 		if err != nil {
@@ -54,6 +65,15 @@ func TestClientFolders(t *testing.T) {
 		"fs.write{path=.continue/mcpServers/x.yaml}":  true,
 		"fs.write{path=.continue/agents/x.yaml}":      true,
 		"fs.write{path=.continue/assistants/x.yaml}":  true,
+		"fs.write{path=.claude/hooks/format.sh}":      true,
+		"fs.write{path=.claude/workflows/x.js}":       true,
+		"fs.write{path=.claude/scheduled_tasks.json}": true,
+		"fs.write{path=.claude/loop.md}":              true,
+		"fs.write{path=.cursor/hooks.json}":           true,
+		"fs.write{path=.cursor/hooks/x.sh}":           true,
+		"fs.write{path=.github/hooks/x.json}":         true,
+		"fs.write{path=.opencode/mode/x.md}":          true,
+		"fs.write{path=.opencode/modes/x.md}":         true,
 		"fs.write{tree=.opencode}":                    true,
 		"proc.exec{argv=[mv,a,.continue],cwd=/w}":     true,
 		"fs.read{path=.claude/agents/helper.md}":      false,
@@ -62,7 +82,13 @@ func TestClientFolders(t *testing.T) {
 		"fs.write{path=.claude/skills/a/agents/x.md}": false,
 		"fs.write{path=.opencode/skills/a/SKILL.md}":  false,
 		"fs.write{path=.continue/rules/a.md}":         false,
+		"fs.write{path=.claude/commands/a.md}":        false,
+		"fs.write{path=.claude/settings.md}":          false,
+		"fs.write{path=.cursor/rules/a.mdc}":          false,
 		"fs.write{path=agents/helper.md}":             false,
+		"fs.write{path=src/hooks/use.ts}":             false,
+		"fs.write{path=launch.json}":                  false,
+		"proc.exec{argv=[mkdir,.github/workflows]}":   false,
 		"fs.write{path=plugin/x.js}":                  false,
 		"fs.write{path=.github/workflows/test.yml}":   false,
 	} {
@@ -73,5 +99,31 @@ func TestClientFolders(t *testing.T) {
 		if got := fence.Touches(need); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
+	}
+}
+
+// TestClientPlaces: what clients keep in a home under names that mean something else
+// elsewhere is out of reach there (R-SEC-09).
+func TestClientPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		xdg, home, zed, plugins, backups string // "" where there is none
+	}{
+		"home":          {"", "/h", "/h/.config/zed/settings.json", "/h/.config/opencode/plugins", "/h/.claude/backups"},
+		"xdg":           {"/x", "/h", "/x/zed/settings.json", "/x/opencode/plugins", "/h/.claude/backups"},
+		"relative":      {"x", "/h", "/h/.config/zed/settings.json", "/h/.config/opencode/plugins", "/h/.claude/backups"},
+		"no home":       {"/x", "", "/x/zed/settings.json", "/x/opencode/plugins", ""},
+		"nothing known": {"", "", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hidden, sealed := config.ClientPlaces(c.xdg, c.home)
+			for place, list := range map[string][]string{c.zed: hidden, c.backups: hidden, c.plugins: sealed} {
+				if place != "" && !slices.Contains(list, place) {
+					t.Errorf("%s is not among %q", place, list)
+				}
+			}
+			if c.zed == "" && len(hidden)+len(sealed) > 0 {
+				t.Errorf("%q and %q", hidden, sealed)
+			}
+		})
 	}
 }

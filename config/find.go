@@ -49,14 +49,22 @@ func Find(explicit, cwd, xdg, home string) (string, error) {
 	}
 }
 
-// userDir returns the folder of the user's own configuration, "" if nobody knows
-// it. A relative xdg is to be ignored, says the specification it comes from.
+// userDir returns the folder of the user's own configuration, "" if nobody knows it.
 func userDir(xdg, home string) string {
+	if dir := configDir(xdg, home); dir != "" {
+		return path.Join(dir, "capgate")
+	}
+	return ""
+}
+
+// configDir returns the folder that programs keep their settings below, "" if nobody
+// knows it. A relative xdg is to be ignored, says the specification it comes from.
+func configDir(xdg, home string) string {
 	switch {
 	case path.IsAbs(xdg):
-		return path.Join(xdg, "capgate")
+		return xdg
 	case path.IsAbs(home):
-		return path.Join(home, ".config", "capgate")
+		return path.Join(home, ".config")
 	}
 	return ""
 }

@@ -92,7 +92,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	findings = append(findings, unofferedTools(roster)...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
-		gate: &gate.Gate{Roster: roster, Fence: fence(own, sealed), Wide: cfg.Skills.Wide},
+		gate: &gate.Gate{Roster: roster, Fence: fence(own, sealed, view), Wide: cfg.Skills.Wide},
 		servers: &servers{
 			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
 			slots: newSlots(cfg.Limits.UpstreamProcesses),
@@ -118,8 +118,19 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 
 // fence is what no grant reaches: what is the gateway's own, what is sealed, and what
 // tells clients which servers to use.
-func fence(own, sealed []capability.Root) capability.Fence {
-	return capability.NewFence(own...).Sealing(sealed...).Hiding(config.ClientFiles()...).SealingNamed(config.ClientFolders()...)
+func fence(own, sealed []capability.Root, view capability.View) capability.Fence {
+	hidden, kept := config.ClientPlaces(os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	return capability.NewFence(literals(own, hidden, view)...).Sealing(literals(sealed, kept, view)...).
+		Hiding(config.ClientFiles()...).SealingNamed(config.ClientFolders()...)
+}
+
+// literals adds places by their names.
+func literals(roots []capability.Root, places []string, view capability.View) []capability.Root {
+	roots = slices.Clip(roots)
+	for _, place := range places {
+		roots = append(roots, literal(place, view))
+	}
+	return roots
 }
 
 // strangers are agents that the configuration names and that are not there.
