@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -28,11 +29,8 @@ var (
 		"node", "nodejs", "bun", "deno", "tsx", "ts-node", "sh", "bash", "zsh", "dash", "ksh", "ruby", "perl", "php", "lua",
 		"rscript", "julia", "elixir", "tclsh", "wish", "java", "jbang", "groovy", "scala", "nu", "fish", "pwsh", "powershell", "racket", "guile", "osascript",
 	}
-	// launchers start the program that is among their arguments. Shells are some, for -c.
-	launchers = []string{
-		"env", "nice", "nohup", "setsid", "stdbuf", "timeout", "sudo", "doas", "npx", "bunx", "npm", "pnpm", "yarn", "uv", "uvx", "pipx", "poetry",
-		"sh", "bash", "zsh", "dash", "ksh",
-	}
+	// shells are those of them that start another with -c.
+	shells = []string{"sh", "bash", "zsh", "dash", "ksh"}
 	// valued are options that have a value behind them in some interpreter, which may be a
 	// file too, and last those behind which nothing else is run.
 	valued = []string{
@@ -42,6 +40,11 @@ var (
 	last = []string{"-m", "-c", "-e", "--eval", "-p", "--print"}
 	// subcommands stand before what bun, deno and tsx run.
 	subcommands = []string{"run", "serve", "watch"}
+	// Variables hold options of an interpreter, files that are read before anything else,
+	// or folders that what is loaded lies in.
+	optionVariables = map[string]string{"NODE_OPTIONS": "node", "BUN_OPTIONS": "bun", "RUBYOPT": "ruby", "PERL5OPT": "perl"}
+	fileVariables   = []string{"BASH_ENV", "ENV", "PYTHONSTARTUP", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES"}
+	folderVariables = []string{"PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB"}
 )
 
 // sealing is what agents may read and never change: what the configuration keeps so, and
@@ -51,6 +54,11 @@ func sealing(cfg *config.Config, view capability.View) ([]capability.Root, error
 	if err != nil {
 		return nil, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the gateway's own program: %w", err)
+	}
+	sealed = append(sealed, literal(self, view))
 	for ; cfg != nil; cfg = cfg.Above {
 		s := &servers{cfg: cfg, view: view}
 		for i := range cfg.Upstreams {
@@ -72,39 +80,87 @@ func literal(place string, view capability.View) capability.Root {
 	return root
 }
 
+// start is what a server is started from, as far as it is found.
+type start struct {
+	bases []string // what names hang from
+	home  string
+	found []string
+}
+
 // programFiles are the files that a server is started from: its program, and the scripts
-// among its arguments. Whoever could write them would be the server, with all that it is
-// given. They need not be there yet.
+// among its arguments and in its environment. Whoever could write them would be the
+// server, with all that it is given. They need not be there yet.
 func (s *servers) programFiles(u *config.Upstream) []string {
 	if u.Command == nil {
 		return nil
 	}
-	program, args, cwd, home := u.Command[0], words(u.Command), s.cwd(u), s.home(u)
+	program, cwd := u.Command[0], s.cwd(u)
 	if filepath.Base(program) == program {
 		program, _ = exec.LookPath(program)
 	}
-	bases := []string{cwd}
-	found := places(program, bases, "")
+	at := &start{bases: []string{cwd}, home: s.home(u)}
+	at.found = places(program, at.bases, "")
+	at.environment(u.Env)
+	args := words(u.Command)
 	started := startedBy(args)
 	for i, arg := range args {
 		if i == 0 {
 			continue
 		}
-		for _, name := range started[i] {
-			for _, place := range places(name, bases, home) {
-				found = append(found, moduleFiles(place, true)...)
-			}
-		}
-		for _, place := range places(argument(arg), bases, home) {
-			found = append(found, scriptFiles(place)...)
-		}
-		for _, dir := range told(&config.Upstream{Command: []string{program, arg}}, cwd, home) {
+		at.run(started[i])
+		at.argument(argument(arg))
+		for _, dir := range told(&config.Upstream{Command: []string{program, arg}}, cwd, at.home) {
 			if dir != "" { // what stands behind it may hang from it
-				bases = append(bases, dir)
+				at.bases = append(at.bases, dir)
 			}
 		}
 	}
-	return found
+	return at.found
+}
+
+// environment finds what variables have interpreters load.
+func (s *start) environment(env map[string]string) {
+	for _, name := range folderVariables {
+		for _, dir := range filepath.SplitList(env[name]) {
+			s.bases = append(s.bases, places(dir, s.bases[:1], s.home)...)
+			s.run([]string{dir + "/sitecustomize"})
+		}
+	}
+	for _, name := range fileVariables {
+		s.run(strings.FieldsFunc(env[name], func(r rune) bool { return r == ' ' || r == filepath.ListSeparator }))
+	}
+	for name, program := range optionVariables {
+		for _, names := range startedBy(append([]string{program}, strings.Fields(env[name])...)) {
+			s.run(names)
+		}
+	}
+}
+
+// run adds what an interpreter runs, by the names that it may know it by.
+func (s *start) run(names []string) {
+	for _, name := range names {
+		for _, place := range places(name, s.bases, s.home) {
+			s.found = append(s.found, moduleFiles(place, true)...)
+		}
+	}
+}
+
+// argument adds the scripts that an argument may stand for, also as a module or file of
+// python's with the name of something in it behind a colon.
+func (s *start) argument(arg string) {
+	file, _, ok := strings.Cut(arg, ":")
+	for _, place := range append(places(arg, s.bases, s.home), places(file, s.bases, s.home)...) {
+		s.found = append(s.found, scriptFiles(place)...)
+	}
+	if !ok {
+		return
+	}
+	for _, place := range places(strings.ReplaceAll(file, ".", "/"), s.bases, s.home) {
+		_, err := os.Stat(place + "/__init__.py")
+		if err == nil || len(scriptFiles(place)) > 0 {
+			s.found = append(s.found, moduleFiles(place, false)...)
+		}
+	}
 }
 
 // words are the arguments of a command, each text among them with its words behind it, as
@@ -113,34 +169,37 @@ func words(command []string) []string {
 	all := command[:1:1]
 	for _, arg := range command[1:] {
 		all = append(all, arg)
-		if list := strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()'\"`", r) }); len(list) > 1 {
+		if list := wordsOf(arg); len(list) > 1 {
 			all = append(all, list...)
 		}
 	}
 	return all
 }
 
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()'\"`", r) })
+}
+
 // startedBy finds the arguments that interpreters run, or load before that, by their
-// place: whatever those are called, they are programs.
+// place: whatever those are called, they are programs. An interpreter may stand behind
+// any program that is none, as one that starts others.
 func startedBy(args []string) map[int][]string {
 	found := map[int][]string{}
-	launcher := slices.Contains(launchers, programName(args[0]))
-	running, option := false, "" // what stands before
+	first := programName(args[0])
+	launcher := !isInterpreter(first) || slices.Contains(shells, first)
+	running, option, program := false, "", "" // what stands before
 	for i, arg := range args {
 		switch {
 		case (i == 0 || launcher) && isInterpreter(programName(arg)):
-			running, option = true, ""
+			running, option, program = true, "", programName(arg)
 		case !running:
 		case len(arg) > 1 && arg[0] == '-':
-			option = arg
-			if end := "-" + arg[len(arg)-1:]; arg[:2] != "--" && slices.Contains(last, end) {
-				option = end // several in one, as -lc
-			}
+			var ends bool
+			option, found[i], ends = optionOf(program, arg)
+			running = !ends
 		case slices.Contains(last, option):
 			running = false
-			if !strings.Contains(arg, " ") { // a text is no file
-				found[i] = []string{argument(arg), strings.ReplaceAll(arg, ".", "/")} // python reads dots as slashes
-			}
+			found[i] = loadedBy(option, arg)
 		default:
 			found[i] = []string{argument(arg)}
 			running = slices.Contains(valued, option) || slices.Contains(subcommands, arg)
@@ -150,12 +209,70 @@ func startedBy(args []string) map[int][]string {
 	return found
 }
 
+// optionOf reads an option of an interpreter: what it is called, if its value is behind
+// it, what it loads else, and whether nothing behind it is run.
+func optionOf(program, arg string) (option string, loaded []string, ends bool) {
+	name, value, joined := strings.Cut(arg, "=")
+	switch {
+	case joined && slices.Contains(last, name):
+		return "", loadedBy(name, value), true
+	case joined && slices.Contains(valued, name):
+		return "", []string{argument(arg)}, false
+	case arg[:2] == "--":
+		return arg, nil, false
+	}
+	if loaded := gluedTo(program, arg[1:]); loaded != nil {
+		return "", loaded, isPython(program)
+	}
+	if end := "-" + arg[len(arg)-1:]; slices.Contains(last, end) {
+		return end, nil, false // several in one, as -lc
+	}
+	return arg, nil, false
+}
+
+// gluedTo are the modules that stand right behind a short option: python's -m, perl's -M
+// and -m, ruby's -r.
+func gluedTo(program, option string) []string {
+	switch flags, module, _ := strings.Cut(option, "m"); {
+	case len(option) < 2:
+		return nil
+	case program == "perl" && strings.EqualFold(option[:1], "m"):
+		module, _, _ = strings.Cut(option[1:], "=")
+		return []string{strings.ReplaceAll(module, "::", "/") + ".pm"}
+	case program == "ruby" && option[0] == 'r':
+		return []string{option[1:], option[1:] + ".rb"}
+	case isPython(program) && module != "" && strings.Trim(flags, "bBdEiIOPqRsSuvx") == "":
+		return loadedBy("-m", module)
+	}
+	return nil
+}
+
+// loadedBy are the files that the value of one of the last options names.
+func loadedBy(option, text string) (names []string) {
+	if !strings.Contains(text, " ") { // a text is no file
+		names = []string{argument(text), strings.ReplaceAll(text, ".", "/")} // python reads dots as slashes
+	}
+	if option == "-m" || option == "-c" {
+		return names
+	}
+	for _, word := range wordsOf(text) { // as in require("./boot")
+		if strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
 func programName(file string) string {
 	return strings.TrimSuffix(strings.ToLower(filepath.Base(file)), ".exe")
 }
 
 func isInterpreter(name string) bool {
-	return slices.Contains(interpreters, name) || strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy")
+	return slices.Contains(interpreters, name) || isPython(name)
+}
+
+func isPython(name string) bool {
+	return strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy")
 }
 
 // argument is what an argument gives: the value of an option, the path of a file's address.
