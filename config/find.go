@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 
 	"capgate/capability"
 )
@@ -21,19 +22,21 @@ var ErrNone error = &Error{
 // Find says which file is the configuration: the one named explicitly, else
 // capgate.yml in the working directory, or the user's own, below xdg
 // ($XDG_CONFIG_HOME) or ~/.config. Two are one too many: clients start programs in
-// the folders of others, and what lies there would be the policy. A file that is there
-// and cannot be looked at is found all the same: the other one would be another policy.
+// the folders of others, and what lies there would be the policy. One folder by two names
+// is one. A file that is there and cannot be looked at is found all the same: the other
+// one would be another policy.
 func Find(explicit, cwd, xdg, home string) (string, error) {
 	if explicit != "" {
 		return absolute(explicit, capability.View{Cwd: cwd}), nil
 	}
 	var found []string
 	for _, dir := range []string{cwd, userDir(xdg, home)} {
-		if dir == "" || dir == cwd && len(found) > 0 {
+		if dir == "" || len(found) > 0 && isSame(dir, cwd) {
 			continue
 		}
 		file := path.Join(dir, FileName)
-		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(file)
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			found = append(found, file)
 		}
 	}
@@ -47,6 +50,14 @@ func Find(explicit, cwd, xdg, home string) (string, error) {
 		Text: "there are two configurations: " + found[0] + ", and the user's own " + found[1],
 		Hint: "name the one that is meant with -c",
 	}
+}
+
+// isSame reports whether two names lead to one folder. A file that two folders hold means
+// something else in each, as what it names hangs from its folder.
+func isSame(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
 // userDir returns the folder of the user's own configuration, "" if nobody knows it.

@@ -19,6 +19,10 @@ func TestFind(t *testing.T) {
 	if err := os.Symlink("nowhere", in("dangling/capgate.yml")); err != nil {
 		t.Fatal(err)
 	}
+	write(t, in("linked/x"), "")
+	if err := errors.Join(os.Symlink("xdg", in("dotfiles")), os.Symlink("../xdg/capgate/capgate.yml", in("linked/capgate.yml"))); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ name, explicit, cwd, xdg, home, want string }{
 		{"named", "other.yml", in("here"), in("xdg"), in("home"), in("here/other.yml")},
 		{"named by its whole path", "/etc/capgate.yml", in("here"), in("xdg"), in("home"), "/etc/capgate.yml"},
@@ -31,6 +35,9 @@ func TestFind(t *testing.T) {
 		{"the variable alone counts when it is set", "", in("empty"), in("empty"), in("home"), ""},
 		{"a link to nowhere is not passed over", "", in("dangling"), in("empty"), in("home"), in("dangling/capgate.yml")},
 		{"nor is one beside the user's", "", in("dangling"), in("xdg"), in("home"), "two"},
+		{"one by two names", "", in("xdg/capgate"), in("dotfiles"), in("home"), in("xdg/capgate/capgate.yml")},
+		{"a link to the user's is another", "", in("linked"), in("xdg"), in("home"), "two"},
+		{"a home that is no folder", "", in("here"), "", "/dev/null", in("here/capgate.yml")},
 		{"none", "", in("empty"), "", in("empty"), ""},
 		{"nothing known", "", "", "", "", ""},
 	} {
