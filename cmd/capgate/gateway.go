@@ -276,20 +276,24 @@ func (g *gateway) renewNow() {
 // renew puts tokens in force that were issued or revoked, without reading all else for
 // it.
 func (g *gateway) renew() error {
+	if g.blind {
+		if _, _, err := credentials(g.store); err != nil {
+			return nil // nothing else would come of reading all again
+		}
+		return errSeeing
+	}
 	changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
 	switch {
 	case err != nil:
 		return err
-	case g.blind:
-		return errBlind
 	case !changed:
 		return nil
 	}
 	return g.enforce(*g.policy)
 }
 
-// errBlind says that tokens may be read again, which they could not be.
-var errBlind = errors.New("the tokens were not read")
+// errSeeing says that tokens can be read again, which they could not be.
+var errSeeing = errors.New("the policy was put together without tokens")
 
 // follow watches the folders of records that a configuration names.
 func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capability.View) (*agents.Registry, func(), error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type watched struct {
 	first  *config.Config
 	noted  notices
 	looked said
+	built  atomic.Int32 // worlds put together
 }
 
 // watch starts one whose only agent holds what is given, and whose folder holds further ones.
@@ -60,7 +62,11 @@ func watch(t *testing.T, capabilities string, folders ...string) *watched {
 	log := slog.New(slog.NewTextHandler(w.looked, &slog.HandlerOptions{Level: slog.LevelError}))
 	live, err := config.Open(filepath.Join(w.dir, "capgate.yml"), view, nil, log)
 	w.must(err)
-	w.from, w.first = source{live: live, view: view}, live.Current()
+	count := func(cfg *config.Config, _ capability.View) (*config.Config, error) {
+		w.built.Add(1)
+		return cfg, nil
+	}
+	w.from, w.first = source{live: live, view: view, at: count}, live.Current()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	w.ctx = ctx
 	g, err := newGateway(ctx, w.written(), log, w.noted)
@@ -130,7 +136,8 @@ func TestWatchGoesOn(t *testing.T) {
 }
 
 // TestTokensUnread: while nobody can read which tokens there are, what is taken away in the
-// records is gone all the same, and the log says once what is wrong.
+// records is gone all the same, and the log says once what is wrong. Nothing else is read
+// again for it.
 func TestTokensUnread(t *testing.T) {
 	const credentials = ".capgate/store/tokens/credentials"
 	w := watch(t, "records.read, records.create", filepath.Dir(credentials))
@@ -141,7 +148,11 @@ func TestTokensUnread(t *testing.T) {
 	next(false)
 	w.write(map[string]string{credentials: "{garbage"})
 	before := next(true)
+	built := w.built.Load()
 	<-time.After(4 * tokenLook)
+	if again := w.built.Load() - built; again > 1 {
+		t.Errorf("all was put together %d times more, and nothing had changed", again)
+	}
 	if n := len(w.looked); n != 2 {
 		t.Errorf("%d lines were logged about one thing that is wrong in two ways", n)
 	}
