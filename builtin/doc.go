@@ -34,7 +34,8 @@
 // is a file like any other. Whoever may rename directories beneath the root can
 // move one while a call is between the last look at it and the write: the write
 // then lands in the same directory, under its new name. Beneath a path that may be
-// deleted with all that is in it, nothing is looked at again while it goes.
+// deleted with all that is in it, nothing is looked at again while it goes: files that may
+// not be deleted by themselves are looked for before, but below node_modules.
 //
 // A file that is replaced belongs to the user of the gateway afterwards, with the
 // permission bits it had and without its attributes and access lists. One that is

@@ -334,11 +334,12 @@ func TestMovedWhileMade(t *testing.T) {
 // TestMore: what a call touches besides its path is decided on as well.
 func TestMore(t *testing.T) {
 	root := tree(t, "p/q=x", "s")
-	conn := open(t, "fs", builtin.Options{Root: root, Decide: holds(t, "fs.delete{in="+root.Dir+",paths=[*]}", "fs.write{in="+root.Dir+",paths=[new/deep/file]}")})
+	conn := open(t, "fs", builtin.Options{Root: root, Decide: holds(t, "fs.delete{in="+root.Dir+",paths=[*]}", "fs.write{in="+root.Dir+",paths=[new/deep/file,.new/deep/file]}")})
 	for _, s := range []step{
 		{"all beneath it", "delete", `{"path":"p","recursive":true}`, "denied scope_violation"},
 		{"itself", "delete", `{"path":"s"}`, "deleted"},
 		{"parents", "write", `{"path":"new/deep/file","content":"x","parents":true}`, "denied scope_violation"},
+		{"parents with a dot", "write", `{"path":".new/deep/file","content":"x","parents":true}`, "denied scope_violation"},
 	} {
 		s.run(t, conn)
 	}

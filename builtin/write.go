@@ -80,7 +80,7 @@ func (d *folder) missing(name string) error {
 }
 
 func (f *files) makeDir(in *folder, name string, s spot) (*folder, error) {
-	if err := f.may(writing, s, false); err != nil {
+	if err := f.mayMake(s); err != nil {
 		return nil, err
 	}
 	if err := in.still(); err != nil {
@@ -90,6 +90,21 @@ func (f *files) makeDir(in *folder, name string, s spot) (*folder, error) {
 		return nil, explain(err)
 	}
 	return in.sub(name)
+}
+
+// mayMake asks whether a directory may be made: as one that may be written, or below a
+// name with a dot as one in which any file may be. What is kept only for what it may bring
+// along, as .cursor is, brings nothing while it is empty.
+func (f *files) mayMake(s spot) error {
+	err := f.may(writing, s, false)
+	if err == nil || !strings.Contains("/"+s.rel, "/.") {
+		return err
+	}
+	file := "/" + rand.Text()
+	if f.may(writing, spot{text: s.text + file, rel: s.rel + file, real: s.real + file}, false) == nil {
+		return nil
+	}
+	return err
 }
 
 // create makes a file that is not there yet.
@@ -185,7 +200,7 @@ func plain(info fs.FileInfo) error {
 }
 
 // remove is the tool delete.
-func (f *files) remove(_ context.Context, a arguments, _ *memory) (result, error) {
+func (f *files) remove(ctx context.Context, a arguments, m *memory) (result, error) {
 	s, err := f.find(a.text("path", ""), true)
 	if err != nil {
 		return result{}, err
@@ -208,6 +223,9 @@ func (f *files) remove(_ context.Context, a arguments, _ *memory) (result, error
 	switch {
 	case err != nil:
 	case all:
+		if err := f.spares(ctx, d, s, m); err != nil {
+			return result{}, err
+		}
 		err = d.root.RemoveAll(name)
 	default:
 		err = d.root.Remove(name)
