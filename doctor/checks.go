@@ -67,6 +67,7 @@ func Checks() []Check {
 		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
 		{"readable_key", capability.Warning, "private keys that others may read", "chmod 600 makes it private", readableKeys},
+		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths, or start the program itself, in the folder that cwd: names", upstreams(adrift)},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}
@@ -283,6 +284,13 @@ func unmapped(u Upstream) string {
 		return ""
 	}
 	return "has no mapping: each of its tools needs tool.invoke, and no argument is looked at but by that grant"
+}
+
+func adrift(u Upstream) string {
+	if !u.Adrift {
+		return ""
+	}
+	return "is called with whole paths only: its command does not say for sure what relative ones hang from"
 }
 
 func lossyLog(s Subject) []capability.Finding {

@@ -31,6 +31,7 @@ type Upstream struct {
 	Mapped   bool              // a mapping says what its arguments mean
 	Unpinned bool              // its tools may change unseen
 	Tools    []string          // single tools that may
+	Adrift   bool              // nobody knows what the paths of its calls hang from
 
 	Unmediated bool // it is called although it declares nothing
 }

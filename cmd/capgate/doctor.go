@@ -13,6 +13,7 @@ import (
 	"capgate/config"
 	"capgate/doctor"
 	"capgate/provider"
+	"capgate/proxy"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -68,6 +69,7 @@ func (w *world) subject() doctor.Subject {
 		if u := &w.cfg.Upstreams[i]; u.Builtin == "" { // those are part of this program
 			server := serverOf(u)
 			server.Starts, _ = roots(w.servers.launcherFiles(u), w.view) // as far as they can be found
+			server.Adrift = adrift(w.policy.Upstreams[i])
 			s.Upstreams = append(s.Upstreams, server)
 		}
 	}
@@ -88,6 +90,18 @@ func serverOf(u *config.Upstream) doctor.Upstream {
 		}
 	}
 	return s
+}
+
+// adrift reports whether nobody knows what the paths hang from that tools of a server take.
+func adrift(u *proxy.Upstream) bool {
+	for _, name := range u.Mapping.Names() {
+		for _, v := range slices.Concat(u.Tool(name).Mapping.Verbs()...) {
+			if v.Resource() == "fs" || v.Resource() == "proc" {
+				return slices.Contains(u.View.Told, "")
+			}
+		}
+	}
+	return false
 }
 
 // labelled returns the tools with labels that an agent could call.

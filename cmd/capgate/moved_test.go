@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"capgate/proxy"
 )
 
 // TestMovedSandbox: a program for which no directory is written runs in the sandbox.
@@ -44,4 +46,43 @@ func TestMovedSandbox(t *testing.T) {
 		}
 	}
 	t.Fatal("the program still runs where calls are no longer decided on")
+}
+
+// TestLateFolder: an argument that has become a folder since it was counted as none keeps
+// the program from being started, until the configuration is read again (R-SEC-05).
+func TestLateFolder(t *testing.T) {
+	p := newPlace(t)
+	p.write(map[string]string{
+		"tools.json":  "[]",
+		"capgate.yml": fmt.Sprintf("agents: ./agents\nsandbox: ./work\nupstreams:\n  rd: { command: [%q, ../tools.json, late], unmediated: true }\n", p.toolServer()),
+	})
+	load := func() *world {
+		t.Helper()
+		a := &app{}
+		a.settings.Config = filepath.Join(p.dir, "capgate.yml")
+		w, err := a.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	before, files := load(), &fileWatch{}
+	if files.look(before.cfg); files.changed(before.cfg, time.Now()) {
+		t.Error("it is read again while nothing has changed")
+	}
+	if err := os.Mkdir(filepath.Join(p.dir, "work", "late"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !files.changed(before.cfg, time.Now()) {
+		t.Error("it is not read again")
+	}
+	for w, starts := range map[*world]bool{before: false, load(): true} {
+		conn, err := w.policy.Upstreams[0].Open(t.Context(), proxy.Peer{Agent: "agents/scout"})
+		if (err == nil) != starts {
+			t.Errorf("want it started %v: %v", starts, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
 }

@@ -77,7 +77,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	case u.Command != nil:
 		cwd, home := s.cwd(u), s.home(u)
 		p.View = capability.View{Cwd: cwd, Told: told(u, cwd, home), Home: home, FS: hostfs.FS{}}
-		p.Open = s.openProgram(u)
+		p.Open = s.openProgram(u, p.View.Told)
 	default:
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
 	}
@@ -175,32 +175,6 @@ func (s *servers) cwd(u *config.Upstream) string {
 	return filepath.Dir(s.cfg.File)
 }
 
-// told returns the directories among the arguments of a program, from which some
-// take relative paths to hang, in place of their own: absolute ones, those below the
-// directory that it runs in, and below home for programs that know a ~ themselves.
-func told(u *config.Upstream, cwd, home string) []string {
-	var dirs []string
-	for _, arg := range u.Command[1:] {
-		if name, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "-") {
-			arg = value
-		}
-		place := arg
-		switch {
-		case arg == "~" || strings.HasPrefix(arg, "~/"):
-			if home == "" {
-				return []string{""} // there may be one, and nobody knows where
-			}
-			place = home + arg[1:]
-		case !filepath.IsAbs(arg):
-			place = filepath.Join(cwd, arg)
-		}
-		if info, err := os.Stat(place); arg != "" && err == nil && info.IsDir() {
-			dirs = append(dirs, filepath.Clean(place))
-		}
-	}
-	return dirs
-}
-
 // home is what ~ stands for to a program: the user's, unless its environment says
 // otherwise. What that is must be seen here, or nobody knows it.
 func (s *servers) home(u *config.Upstream) string {
@@ -255,8 +229,18 @@ func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 	}
 }
 
-func (s *servers) openProgram(u *config.Upstream) func(context.Context, proxy.Peer) (upstream.Conn, error) {
+// openProgram starts a program, unless it would be told of a directory that was not counted
+// when its configuration was read. That is read again soon.
+func (s *servers) openProgram(u *config.Upstream, counted []string) func(context.Context, proxy.Peer) (upstream.Conn, error) {
 	return func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		for _, dir := range told(u, s.cwd(u), s.home(u)) {
+			if !slices.Contains(counted, dir) && !slices.Contains(counted, "") {
+				return nil, &upstream.Failed{
+					Upstream: u.Name, Text: "cannot be started before its configuration is read again", Unsent: true,
+					Err: fmt.Errorf("one of its arguments leads to %q, which has been there only since", dir),
+				}
+			}
+		}
 		env, err := s.environment(u)
 		if err != nil {
 			return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be started", Unsent: true, Err: err}

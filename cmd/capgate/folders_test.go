@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capgate/config"
+)
+
+// TestTold: the folders that a program may hang relative paths from are found among its
+// arguments, and where one may be overlooked, it is said that nobody knows (R-SEC-05).
+func TestTold(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	for _, folder := range []string{"docs/in", "my notes", "docker", "dist"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{filepath.Join(dir, "dist/index.js"), filepath.Join(home, "plan")} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]string{
+		// What people write.
+		"npx|-y|@modelcontextprotocol/server-filesystem|.":                  ".",
+		"npx|-y|@modelcontextprotocol/server-filesystem@1.2|DIR":            ".",
+		"npx|-y|server@latest|--port|8080|--level=info":                     "",
+		"npx|-y|github:owner/repo#main|--url=https://a.example/b?c=1&d=[2]": "",
+		"deno|run|-A|npm:@scope/server":                                     "",
+		"uvx|mcp-server-git|--repository|DIR":                               ".",
+		"uvx|--from|git+https://a.example/b/c@v1|server":                    "",
+		"uv|--directory|docs|run|server.py":                                 "docs",
+		"python3|server.py|stdio":                                           "",
+		"python3|-m|server|--db-path|./later/notes.db":                      "",
+		"node|dist/index.js":                                                "",
+		"node|DIR/dist/later.js|~/plan":                                     "",
+		"go|run|a.example/b/cmd@latest":                                     "",
+		"env|A=b|node|dist/index.js":                                        "",
+		"server|postgresql://u:p@a.example/b":                               "",
+		"server|my notes":                                                   "my notes",
+		"server|DIR/docker":                                                 "docker",
+		// Folders in pieces, and below one another.
+		"server|docs|in":           "docs docs/in",
+		"server|-Cdocs":            "docs",
+		"server|-CDIR/docs":        "docs",
+		"server|--dirs=docs,dist":  "docs dist",
+		"server|docs:dist:ro":      "docs dist",
+		"server|file://DIR/docs":   "docs",
+		`server|{"root": "docs"}`:  "docs ?",
+		"env|A=docs|node|index.js": "docs",
+		// What may become one.
+		"server|later/docs":             "?",
+		"server|--root=./later":         "?",
+		"server|DIR/later|DIR":          ". ?",
+		"server|DIR/docs,/later":        "docs ?",
+		"server|-C/later":               "?",
+		`server|\later`:                 "?",
+		"server|~/later":                "?",
+		"server|~somebody":              "?",
+		"server|file:///later":          "?",
+		"server|[/later]":               "?",
+		"server|https://a.b /x":         "?",
+		"server|a.example/b/cmd":        "?",
+		"server|scope/server":           "?",
+		"server|a b":                    "?",
+		"server|a;b":                    "?",
+		"server|--root=$PLACE":          "?",
+		"bash|-lc|cd docs; exec server": "docs ?",
+		// What runs it in another place.
+		"bash|start":                    "?",
+		"/bin/sh|docs":                  "docs ?",
+		"docker|run|-i|image":           "?",
+		"sudo|-u|a|/usr/bin/podman|run": "?",
+		"env|docker|run|image":          "docker ?",
+		"op|run|--|ssh|host|server|DIR": ". ?",
+		"kubectl|exec|pod|--|server":    "?",
+		"flatpak|run|a.example.App":     "?",
+		"wsl|server":                    "?",
+		"chroot|docs|server":            "docs ?",
+		"su|-c|server":                  "?",
+		"CMD.exe|/c|npx":                "?",
+	} {
+		words := strings.Split(strings.ReplaceAll(command, "DIR", dir), "|")
+		got := told(&config.Upstream{Command: words}, dir, home)
+		for i, folder := range got {
+			if got[i] = "?"; folder != "" {
+				got[i], _ = filepath.Rel(dir, folder)
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got %q, want %q", command, got, want)
+		}
+	}
+	if got := told(&config.Upstream{Command: []string{"server", "~/plan"}}, dir, ""); len(got) != 1 || got[0] != "" {
+		t.Errorf("below a home that nobody knows: %q", got)
+	}
+}
