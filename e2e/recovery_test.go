@@ -132,7 +132,7 @@ func TestServerDiesDuringCall(t *testing.T) {
 
 // TestGatewayEnds: what it has started ends with it, however it ends.
 func TestGatewayEnds(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			g, child := workshop(t)
 			if err := syscall.Kill(g.pid, signal); err != nil {

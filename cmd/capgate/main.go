@@ -6,6 +6,8 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"golang.org/x/term"
 )
@@ -15,8 +17,8 @@ var version = "devel"
 
 func main() {
 	log.SetOutput(io.Discard) // net/http writes there what servers send that nobody asked for
-	// Signals end the process as they always do: nothing here runs on, and a
-	// person who is asked something must be able to leave.
+	// Signals end the process as they always do, unless a gateway runs: nothing else
+	// runs on, and a person who is asked something must be able to leave.
 	os.Exit(run(context.Background(), os.Args[1:], process()))
 }
 
@@ -35,6 +37,17 @@ func process() stdio {
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// untilEnded is the context of a gateway, which ends in order once it is told to, or its
+// terminal is gone. That nobody reads what it writes is an error of whoever writes.
+func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // programs would inherit that it is ignored
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(ctx, signals...)
+}
 
 // The exit codes, documented in every help text.
 const (

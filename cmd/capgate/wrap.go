@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +45,7 @@ func (a *app) wrap() *cobra.Command {
 			if o.agent == "" || (o.url == "") == (len(args) == 0) {
 				return usage(errors.New("wrap needs --agent, and either a command behind -- or --url"), "capgate wrap --help shows an example")
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilEnded(cmd.Context())
 			defer stop()
 			return a.runWrap(ctx, o)
 		},
