@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,6 +29,8 @@ type wrapped struct {
 	grants, mayAsk, env                  []string
 	unpinned                             bool
 	command                              []string
+
+	folder string // where a program runs, if only the command line says so
 }
 
 func (a *app) wrap() *cobra.Command {
@@ -149,8 +152,8 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if found {
 		whole, err = underConfig(&text, file, view)
 	} else {
-		file, o.command = filepath.Join(dir, config.FileName), hung(o.command, view.Cwd)
-		err = a.underGrants(&text, o, dir, view)
+		file, o.command, o.folder = filepath.Join(dir, config.FileName), hung(o.command, view.Cwd), view.Cwd
+		err = a.underGrants(&text, &o, dir, view)
 	}
 	if err != nil {
 		return nil, found, err
@@ -252,7 +255,7 @@ func underConfig(text *bytes.Buffer, file string, view capability.View) (*config
 }
 
 // underGrants writes the record of an agent that only the command line knows.
-func (a *app) underGrants(text *bytes.Buffer, o wrapped, dir string, view capability.View) error {
+func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capability.View) error {
 	id := capability.AgentID(o.agent)
 	if id == "" {
 		return usage(fmt.Errorf("%q is no agent id", o.agent), "an id is made of letters, digits, - _ . and /")
@@ -264,6 +267,7 @@ func (a *app) underGrants(text *bytes.Buffer, o wrapped, dir string, view capabi
 			return usage(err, "")
 		}
 		fmt.Fprintf(text, "sandbox: %s\n", quoted(root.Dir))
+		o.folder = root.Dir
 	}
 	for _, g := range o.grants {
 		spec, err := capability.ParseSpec(g)
@@ -293,7 +297,7 @@ func (a *app) underGrants(text *bytes.Buffer, o wrapped, dir string, view capabi
 
 // describe writes the server.
 func (o wrapped) describe(text *bytes.Buffer) {
-	sum := sha256.Sum256([]byte(o.url + "\x00" + strings.Join(o.command, "\x00")))
+	sum := sha256.Sum256([]byte(cmp.Or(o.url, o.folder) + "\x00" + strings.Join(o.command, "\x00")))
 	name := "wrapped-" + hex.EncodeToString(sum[:6]) // its pins are not those of another server
 	fmt.Fprintf(text, "upstreams:\n  %s:\n    prefix: none\n    may_ask: %s\n", name, quotedList(o.mayAsk))
 	if o.url != "" {
