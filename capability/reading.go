@@ -23,7 +23,7 @@ const (
 	opaqueShare    = "names a network share"
 	opaqueUser     = "names another user's home"
 	opaqueGlob     = "is a glob that cannot be bounded"
-	opaqueBase     = "hangs from a directory that is not known"
+	opaqueBase     = "hangs from a directory that is not known: write the whole path, from / on"
 	opaqueLink     = "cannot be resolved"
 	opaqueRest     = "goes on with a whole path behind its beginning"
 )

@@ -33,7 +33,7 @@ func TestMentionCost(t *testing.T) {
 	for _, piece := range []string{"@", `@"`, "@a", "@$ ", "@/.", "\"@'", "@$", "@é", "@é ", "@é/", "$@", "!$`$", "$1`", "$1!", "$abab", "$abab`!", "$1$1`", "$1/", "$1..", "$1/.", "$1 /../a ", "$ARGUMENTS", "$ARGUMENTS[0"} {
 		start := time.Now()
 		skills.Parse("one", []byte(top+"arguments: "+strings.Repeat("aba abab baba ", 40)+"\n---\n"+strings.Repeat(piece, (900<<10)/len(piece))), skills.Options{})
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%q: %s", piece, took)
 		}
 	}
