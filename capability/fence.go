@@ -92,15 +92,51 @@ func (f Fence) Touches(r *Requirement) bool {
 	changes := r.verb == "fs.write" || r.verb == "fs.delete"
 	whole := changes || e.shape() == shapeProgram
 	byItsName := func(p Path) bool { return f.hides(p, whole) || whole && f.seals(p) }
-	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) {
+	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || runsOneOf(r.argv, splitters) && f.goesOn(r.touches) {
 		return true
 	}
-	here, named := changes || writesHere(r.argv), runsOneOf(r.argv, folderChangers)
-	for _, root := range f.around(r.verb) {
+	here, named := changes || writesHere(r.argv), changesFolders(r.argv)
+	return slices.ContainsFunc(f.around(r.verb), func(root Root) bool { return r.reachesInto(root, here, named) })
+}
+
+// reachesInto reports whether a requirement lies at or below a place. What changes where
+// a program is started, or what it names, does so above one as well.
+func (r *Requirement) reachesInto(root Root, here, named bool) bool {
+	return slices.ContainsFunc(root.dirs(), func(dir string) bool {
+		return r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) })
+	})
+}
+
+// goesOn reports whether one of some paths is how the name of something behind the fence
+// begins, up to letters and digits that a program may put there.
+func (f Fence) goesOn(paths []Path) bool {
+	var places []string
+	for name := range f.files {
+		places = append(places, "/"+name)
+	}
+	for _, name := range f.beneath {
+		places = append(places, strings.TrimSuffix(name, "/"))
+	}
+	for _, root := range f.around("fs.write") {
 		for _, dir := range root.dirs() {
-			if r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) }) {
-				return true
-			}
+			places = append(places, oneCase(dir))
+		}
+	}
+	return slices.ContainsFunc(paths, func(p Path) bool {
+		return slices.ContainsFunc(p.readings, func(reading string) bool {
+			start := oneCase(reading)
+			return slices.ContainsFunc(places, func(place string) bool { return isStart(start, place) })
+		})
+	})
+}
+
+// isStart reports whether nothing but letters and digits, and some of those, is missing
+// at the end of a path for a place.
+func isStart(start, place string) bool {
+	stem := strings.TrimRight(place, "abcdefghijklmnopqrstuvwxyz0123456789")
+	for end := max(len(stem), strings.LastIndexByte(place, '/')+2); end < len(place); end++ {
+		if strings.HasSuffix(start, place[:end]) {
+			return true
 		}
 	}
 	return false

@@ -245,6 +245,19 @@ func TestFenceChangedWhole(t *testing.T) {
 		"proc.exec{argv=[ar,x,lib.a]}":                            true,
 		"proc.exec{argv=[curl,-O,http://h/.mcp.json?x],cwd=x}":    true,
 		"proc.exec{argv=[curl,-O,'http://h/.mcp.json#x?'],cwd=x}": true,
+		"proc.exec{argv=[wget,http://h/%2Emcp.json],cwd=x}":       true,
+		"proc.exec{argv=[wget,h/.mcp%2ejson?a=%2f],cwd=x}":        true,
+		"proc.exec{argv=[wget,http://h/%2Emcp.json%2f],cwd=x}":    false,
+		"proc.exec{argv=[chmod,-R,a+rwX,.]}":                      true,
+		"proc.exec{argv=[chown,-hR,x,dist]}":                      true,
+		"proc.exec{argv=[setfacl,--recursive,-m,o::r,.]}":         true,
+		"proc.exec{argv=[rar,x,a.rar]}":                           true,
+		"proc.exec{argv=[dpkg-deb,-x,a.deb,dist]}":                true,
+		"proc.exec{argv=[ln,-sf,../x/index.js],cwd=dist}":         true, // as what it leads to
+		"proc.exec{argv=[busybox,ln,-sf,../x/index.js],cwd=dist}": true,
+		"proc.exec{argv=[ln,-s,../a,b],cwd=dist}":                 false,
+		"proc.exec{argv=[chmod,+x,dist]}":                         false,
+		"proc.exec{argv=[chmod,-R,-x,x]}":                         false,
 		"proc.exec{argv=[curl,-s,http://h/OJ]}":                   false,
 		"proc.exec{argv=[curl,-sO,http://h/a],cwd=x}":             false,
 		"proc.exec{argv=[gzip,a]}":                                false,
@@ -258,6 +271,45 @@ func TestFenceChangedWhole(t *testing.T) {
 		"proc.exec{argv=[ls,dist]}":                               false,
 		"proc.exec{argv=[grep,cp,dist]}":                          false,
 		"proc.exec{argv=[cat,rm,.]}":                              false,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestFenceDerived: programs name files as no word of theirs does, by what they take
+// off a name or put behind it (R-SEC-09).
+func TestFenceDerived(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/capgate.yml", Real: "/w/capgate.yml"}).
+		Sealing(capability.Root{Dir: "/w/dist/Serve", Real: "/w/dist/Serve"}).
+		Hiding(".mcp.json", ".claude/settings.json", "mcp.json").SealingNamed(".claude/agents", ".tools")
+	for text, want := range map[string]bool{
+		"proc.exec{argv=[gzip,-df,capgate.yml.gz]}":        true,
+		"proc.exec{argv=[gunzip,-f,capgate.yml-gz]}":       true,
+		"proc.exec{argv=[unpigz,CAPGATE.yml_z]}":           true,
+		"proc.exec{argv=[bzip2,-d,capgate.yml.bz2]}":       true,
+		"proc.exec{argv=[/usr/bin/unlz4,x/.mcp.json.lz4]}": true,
+		"proc.exec{argv=[busybox,unxz,.mcp.json.xz]}":      true,
+		"proc.exec{argv=[xz,-d,.claude/settings.json.xz]}": true,
+		"proc.exec{argv=[zstd,-d,.claude/agents.zst]}":     true,
+		"proc.exec{argv=[uncompress,dist/serve.Z],cwd=/w}": true,
+		"proc.exec{argv=[gzip,-k,a.txt]}":                  false,
+		"proc.exec{argv=[gunzip,x.json.gz]}":               false,
+		"proc.exec{argv=[xz,-d,dist/other.xz]}":            false,
+		"proc.exec{argv=[zstd,-19,.hidden]}":               false,
+		"proc.exec{argv=[cp,capgate.yml.gz,x/]}":           false,
+		"proc.exec{argv=[split,-l1,a,capgate.y]}":          true,
+		"proc.exec{argv=[split,-a,2,a,x/.mcp.js]}":         true,
+		"proc.exec{argv=[split,a,.too]}":                   true,
+		"proc.exec{argv=[csplit,-f.claude/ag,a,1]}":        true,
+		"proc.exec{argv=[split,a,dist/se]}":                true,
+		"proc.exec{argv=[split,a,dist/]}":                  true,
+		"proc.exec{argv=[split,-b10m,big.m]}":              false,
+		"proc.exec{argv=[split,-l,100,m,c]}":               false,
+		"proc.exec{argv=[split,-n,l/4,a.txt,x/part_]}":     false,
+		"proc.exec{argv=[csplit,-f,x/xx,a,/^m/]}":          false,
+		"proc.exec{argv=[head,-c1,capgate.y]}":             false,
 	} {
 		if got := fence.Touches(need(t, text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)

@@ -44,50 +44,6 @@ func runsProject(cmd string) bool {
 	return slices.Contains(projectRunners, unversioned(programName(cmd)))
 }
 
-// folderChangers may put files into the folders that they name, by names that no
-// argument says, or take them out; unpackers into the one they are started in too.
-var (
-	folderChangers = list(`
-		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash zip gzip gunzip zstd unzstd
-	`)
-	unpackers = list(`
-		tar gtar bsdtar unzip bsdunzip cpio bsdcpio pax 7z 7za 7zr 7zz unrar unar ar jar cabextract uncompress uudecode patch wget
-	`)
-)
-
-// namers are programs that do so when an option has somebody else name the file: the
-// letters of that option, and how it begins in full.
-var namers = []struct {
-	programs       []string
-	letters, begin string
-}{
-	{list("curl"), "OJ", "--remote"},
-	{list("gzip gunzip"), "N", "--na"},
-}
-
-// writesHere reports whether an argv may change files of any name where it is started.
-func writesHere(argv []string) bool {
-	for _, n := range namers {
-		named := func(word string) bool {
-			return strings.HasPrefix(word, n.begin) ||
-				strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.ContainsAny(word, n.letters)
-		}
-		if runsOneOf(argv, n.programs) && slices.ContainsFunc(argv, named) {
-			return true
-		}
-	}
-	return runsOneOf(argv, unpackers)
-}
-
-// runsOneOf reports whether an argv runs one of some programs. Of a program that runs
-// others, any word may name one.
-func runsOneOf(argv, programs []string) bool {
-	if len(argv) > 0 && !needsPatterns(argv[0]) {
-		argv = argv[:1]
-	}
-	return slices.ContainsFunc(argv, func(word string) bool { return slices.Contains(programs, unversioned(programName(word))) })
-}
-
 // interpreters are shells; programs that run their arguments, here or elsewhere;
 // languages and compilers; editors and pagers, which have a command for a shell;
 // package managers and version control whose options and hooks are programs.
@@ -105,7 +61,7 @@ var interpreters = list(`
 	cpio ldd openssl xterm sg newgrp cpulimit torsocks proxychains chronic ifne mispipe vipe vidir hyperfine watchexec
 	systemd-cat systemd-inhibit systemd-nspawn
 
-	pandoc groff troff gs ghostscript exiftool rename prename file-rename mlr fzf aria yt-dlp youtube-dl rclone
+	pandoc groff troff gs ghostscript exiftool rename prename file-rename rename.ul mmv mlr fzf aria yt-dlp youtube-dl rclone
 	restic borg qjs d8 duk mujs
 
 	ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker
@@ -224,11 +180,50 @@ var optionRules = byName(
 		},
 	},
 	rule{
-		names: list("ls gls cp gcp du gdu chmod chown chgrp"),
+		names: list("ls gls du gdu chmod chown chgrp"),
 		denied: [excesses][]string{
 			followsLinks: list("--dereference -L"),
 			readsUnnamed: list("--files0-from"),
 		},
+	},
+	rule{
+		names:  list("cp gcp"),
+		valued: "t",
+		denied: [excesses][]string{
+			followsLinks:  list("--dereference -L"),
+			writesUnasked: list("--backup -b --suffix -S"),
+		},
+	},
+	rule{
+		names:  list("mv gmv ln gln"),
+		valued: "t",
+		denied: [excesses][]string{writesUnasked: list("--backup -b --suffix -S")},
+	},
+	rule{
+		names:  list("install ginstall"),
+		valued: "gmot",
+		denied: [excesses][]string{
+			runsPrograms:  list("--strip-program"),
+			writesUnasked: list("--backup -b --suffix -S"),
+		},
+	},
+	rule{
+		names:  list("split gsplit"),
+		denied: [excesses][]string{runsPrograms: list("--filter"), writesUnasked: list("--additional-suffix")},
+	},
+	rule{
+		names:  list("csplit gcsplit"),
+		valued: "fn",
+		denied: [excesses][]string{writesUnasked: list("--suffix-format -b")},
+	},
+	rule{
+		names:  list("gzip gunzip pigz unpigz bzip bunzip zstd unzstd zstdmt lz unlz brotli unbrotli lzop compress uncompress"),
+		denied: [excesses][]string{readsUnnamed: list("--filelist"), writesUnasked: list("--suffix -S --recursive -r")},
+	},
+	rule{
+		names:  list("xz unxz lzma unlzma lzip plzip"),
+		valued: "CFMT",
+		denied: [excesses][]string{readsUnnamed: list("--files --files0"), writesUnasked: list("--suffix -S")},
 	},
 	rule{
 		names: list("diff gdiff"),
@@ -240,8 +235,8 @@ var optionRules = byName(
 		valued: "FILx",
 	},
 	rule{
-		names:  list("split gsplit install ginstall bat batcat"),
-		denied: [excesses][]string{runsPrograms: list("--filter --strip-program --pager")},
+		names:  list("bat batcat"),
+		denied: [excesses][]string{runsPrograms: list("--pager")},
 	},
 	rule{
 		names:  list("tree"),
@@ -250,8 +245,9 @@ var optionRules = byName(
 	rule{
 		names: list("file"),
 		denied: [excesses][]string{
-			runsPrograms: list("--uncompress -z --uncompress-noreport -Z"),
-			readsUnnamed: list("--files-from -f"),
+			runsPrograms:  list("--uncompress -z --uncompress-noreport -Z"),
+			readsUnnamed:  list("--files-from -f"),
+			writesUnasked: list("--compile -C"),
 		},
 	},
 	rule{

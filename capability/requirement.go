@@ -98,16 +98,39 @@ const maxTouches = 2000
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
 	v.Cwd, v.Told = dir, nil // the words are the program's, not the upstream's
+	shortens, fetches := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget"))
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
 			r.opaque = "the call names more paths than can be looked at"
 			return
 		}
 		r.touches = append(r.touches, v.Argument(word)...)
-		if end := strings.IndexAny(word, "?#"); end > 0 && strings.Contains(word, "://") { // what curl -O calls the file has none of it
+		if fetches || strings.Contains(word, "://") {
+			for _, name := range fetched(word) {
+				r.touches = append(r.touches, v.Argument(name)...)
+			}
+		}
+		if end := strings.LastIndexAny(word, ".-_"); end > 0 && shortens { // gunzip knows .gz, -gz and _z
 			r.touches = append(r.touches, v.Argument(word[:end])...)
 		}
 	}
+}
+
+// fetched returns what curl and wget may call the file of an address, in place of its
+// last segment: without its query, and with its escapes read but that of a slash.
+func fetched(address string) (names []string) {
+	plain := address
+	if end := strings.IndexAny(address, "?#"); end > 0 {
+		plain = address[:end]
+		names = append(names, plain)
+	}
+	last := strings.LastIndexByte(plain, '/') + 1
+	for _, name := range decodePercent(plain[last:]) {
+		if !strings.Contains(name, "/") {
+			names = append(names, plain[:last]+name)
+		}
+	}
+	return names
 }
 
 // keepOut makes a git call opaque that works in a repository's own folder, or

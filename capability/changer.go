@@ -1,0 +1,82 @@
+package capability
+
+import (
+	"slices"
+	"strings"
+)
+
+// folderChangers may put files into the folders that they name, by names that no
+// argument says, or take them out; unpackers into the one they are started in too.
+var (
+	folderChangers = list(`
+		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash zip gzip gunzip zstd unzstd
+		split gsplit csplit gcsplit
+	`)
+	unpackers = list(`
+		tar gtar bsdtar unzip bsdunzip cpio bsdcpio pax 7z 7za 7zr 7zz unrar unar rar ar jar cabextract dpkg-deb unsquashfs
+		uncompress uudecode patch wget
+	`)
+)
+
+// decompressors call a file as the one that they read, without its ending; linkers one
+// that nobody names as what it leads to; splitters several by how they begin.
+var (
+	decompressors = list(`
+		gzip gunzip pigz unpigz xz unxz lzma unlzma bzip bunzip pbzip lbzip lbunzip zstd unzstd zstdmt pzstd lz unlz brotli
+		unbrotli lzip plzip lunzip lzop unlzop compress uncompress
+	`)
+	linkers   = list("ln gln")
+	splitters = list("split gsplit csplit gcsplit")
+)
+
+// A habit is what some programs do when an option stands among their words: the letters
+// of it, and how it begins in full.
+type habit struct {
+	programs       []string
+	letters, begin string
+}
+
+var (
+	// deepChangers change what lies in the folders that they name.
+	deepChangers = habit{list("chmod chown chgrp gchmod gchown gchgrp chcon chattr chflags setfacl"), "R", "--rec"}
+	// namers have somebody else name the file that they write.
+	namers = []habit{
+		{list("curl"), "OJ", "--remote"},
+		{list("gzip gunzip"), "N", "--na"},
+	}
+)
+
+// of reports whether an argv has the habit.
+func (h habit) of(argv []string) bool {
+	return runsOneOf(argv, h.programs) && slices.ContainsFunc(argv, func(word string) bool {
+		return strings.HasPrefix(word, h.begin) ||
+			strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.ContainsAny(word, h.letters)
+	})
+}
+
+// changesFolders reports whether an argv may change files of any name in the folders
+// that it names.
+func changesFolders(argv []string) bool {
+	return runsOneOf(argv, folderChangers) || deepChangers.of(argv)
+}
+
+// writesHere reports whether an argv may change files of any name where it is started.
+func writesHere(argv []string) bool {
+	named := 0
+	for _, word := range argv {
+		if !strings.HasPrefix(word, "-") {
+			named++
+		}
+	}
+	return slices.ContainsFunc(namers, func(h habit) bool { return h.of(argv) }) ||
+		runsOneOf(argv, unpackers) || runsOneOf(argv, linkers) && (named < 3 || needsPatterns(argv[0]))
+}
+
+// runsOneOf reports whether an argv runs one of some programs. Of a program that runs
+// others, any word may name one.
+func runsOneOf(argv, programs []string) bool {
+	if len(argv) > 0 && !needsPatterns(argv[0]) {
+		argv = argv[:1]
+	}
+	return slices.ContainsFunc(argv, func(word string) bool { return slices.Contains(programs, unversioned(programName(word))) })
+}
