@@ -2,6 +2,7 @@ package capability
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,9 @@ const (
 	maxParts     = 256     // parts of one argument
 	maxPartBytes = 1 << 20 // of all its parts together
 )
+
+// exclusions are the options whose values no program looks for, to leave them out.
+var exclusions = list("--exclude --exclude-dir --ignore --ignore-pattern")
 
 // Argument reads a word of an argv, which no shell expands: every part of it
 // that the program could take as a path, literally. One that is too long for a
@@ -35,6 +39,9 @@ func (v View) Argument(word string) []Path {
 func argumentParts(word string) (parts []string, ok bool) {
 	parts = []string{word}
 	if scheme, rest, ok := cutPathScheme(word); ok && strings.HasPrefix(rest, "//") && (scheme == "http" || scheme == "https") {
+		return parts, true
+	}
+	if option, _, ok := strings.Cut(word, "="); ok && slices.Contains(exclusions, option) {
 		return parts, true
 	}
 	size := 0

@@ -29,6 +29,29 @@ var (
 	splitters = list("split gsplit csplit gcsplit")
 )
 
+// readers write nothing, whatever their options, unless a rule denies these; listers
+// among them show no more of a file than its name. Of git, some subcommands are such.
+var (
+	listers    = list("ls gls stat du gdu find gfind fd fdfind")
+	readers    = append(list("cat head tail wc gwc file diff gdiff cmp rg grep egrep fgrep ggrep jq"), listers...)
+	gitListers = list("status ls-files")
+	gitReaders = append(list("diff log show add commit blame grep"), gitListers...)
+)
+
+// does reports whether a program is called that is one of some, or git with one of
+// some subcommands, and that does no more than its name says.
+func (r *Requirement) does(programs, subcommands []string) bool {
+	if len(r.argv) == 0 || r.excess != "" {
+		return false
+	}
+	name := unversioned(programName(r.argv[0]))
+	if name == "git" {
+		_, rest := optionRules[name].split(r.argv[1:])
+		return len(rest) > 0 && slices.Contains(subcommands, rest[0])
+	}
+	return slices.Contains(programs, name)
+}
+
 // A habit is what some programs do when an option stands among their words: the letters
 // of it, and how it begins in full.
 type habit struct {

@@ -82,21 +82,25 @@ func (f Fence) around(v Verb) []Root {
 
 // Touches reports whether a requirement reaches behind the fence: below it, or,
 // when it changes or searches a whole tree, by a tree that holds it. So does a program
-// that changes the folders it names, or the one it is started in. What lies anywhere is
-// reached by its name, and by that of its folder.
+// that changes the folders it names, or the one it is started in; one that only reads
+// reaches what may be read. What lies anywhere is reached by its name, and by that of
+// its folder.
 func (f Fence) Touches(r *Requirement) bool {
 	e, _ := Lookup(r.verb)
 	if e.shape() != shapePath && e.shape() != shapeProgram {
 		return false
 	}
-	changes := r.verb == "fs.write" || r.verb == "fs.delete"
-	whole := changes || e.shape() == shapeProgram
-	byItsName := func(p Path) bool { return f.hides(p, whole) || whole && f.seals(p) }
+	v, changes := r.verb, r.verb == "fs.write" || r.verb == "fs.delete"
+	whole := (changes || e.shape() == shapeProgram) && !r.does(listers, gitListers)
+	if r.does(readers, gitReaders) {
+		v = "fs.read"
+	}
+	byItsName := func(p Path) bool { return f.hides(p, whole) || v != "fs.read" && f.seals(p) }
 	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || runsOneOf(r.argv, splitters) && f.goesOn(r.touches) {
 		return true
 	}
 	here, named := changes || writesHere(r.argv), changesFolders(r.argv)
-	return slices.ContainsFunc(f.around(r.verb), func(root Root) bool { return r.reachesInto(root, here, named) })
+	return slices.ContainsFunc(f.around(v), func(root Root) bool { return r.reachesInto(root, here, named) })
 }
 
 // reachesInto reports whether a requirement lies at or below a place. What changes where

@@ -316,3 +316,55 @@ func TestFenceDerived(t *testing.T) {
 		}
 	}
 }
+
+// TestFenceReaders: a program that only reads may be given what may be read, and none
+// that writes, be it by an option (R-SEC-09).
+func TestFenceReaders(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/w/agents"}).
+		Sealing(capability.Root{Dir: "/w/dist/index.js", Real: "/w/dist/index.js"}).
+		Hiding(".mcp.json", ".claude/settings.json").SealingNamed(".claude/agents", ".git")
+	for text, want := range map[string]bool{
+		"proc.exec{argv=[cat,.claude/agents/a.md]}":                false,
+		"proc.exec{argv=[/bin/cat,dist/index.js]}":                 false,
+		"proc.exec{argv=[ls,-la,.claude]}":                         false,
+		"proc.exec{argv=[ls,.git/hooks]}":                          false,
+		"proc.exec{argv=[rg,foo,.claude/agents]}":                  false,
+		"proc.exec{argv=[rg,foo],cwd=dist}":                        false,
+		"proc.exec{argv=[diff,-u,dist/index.js,x]}":                false,
+		"proc.exec{argv=[find,.claude,-type,f]}":                   false,
+		"proc.exec{argv=[find,.,-not,-path,'./.git/*']}":           false,
+		"proc.exec{argv=[jq,.,dist/index.js]}":                     false,
+		"proc.exec{argv=[git,status,.claude]}":                     false,
+		"proc.exec{argv=[git,add,.claude/agents/a.md]}":            false,
+		"proc.exec{argv=[git,--no-pager,diff,.claude/agents]}":     false,
+		"proc.exec{argv=[git,commit,-m,x,.claude/agents/a.md]}":    false,
+		"proc.exec{argv=[tar,czf,x.tgz,--exclude=.git,src],cwd=x}": false,
+		"proc.exec{argv=[grep,-rn,--exclude-dir=.git,foo,src]}":    false,
+		"proc.exec{argv=[cat,.mcp.json]}":                          true,
+		"proc.exec{argv=[ls,.claude/settings.json]}":               true,
+		"proc.exec{argv=[cat,agents/a.md]}":                        true,
+		"proc.exec{argv=[ls,agents]}":                              true,
+		"proc.exec{argv=[rg,foo,.claude]}":                         true, // with what is hidden in it
+		"proc.exec{argv=[git,diff,.claude]}":                       true,
+		"proc.exec{argv=[git,add,.mcp.json]}":                      true,
+		"proc.exec{argv=[git,checkout,x,.claude/agents/a.md]}":     true,
+		"proc.exec{argv=[git,rm,.claude/agents/a.md]}":             true,
+		"proc.exec{argv=[git,log,--output=dist/index.js]}":         true,
+		"proc.exec{argv=[find,x,-fprint,.git/config]}":             true,
+		"proc.exec{argv=[find,.claude/agents,-delete]}":            true,
+		"proc.exec{argv=[fd,x,-x,rm,.git/config]}":                 true,
+		"proc.exec{argv=[jq,-i,.,dist/index.js]}":                  true,
+		"proc.exec{argv=[tree,-o,.git/config]}":                    true,
+		"proc.exec{argv=[sort,-o,.git/config,a]}":                  true,
+		"proc.exec{argv=[tee,.git/config]}":                        true,
+		"proc.exec{argv=[cp,a,.git/hooks/pre-commit]}":             true,
+		"proc.exec{argv=[busybox,cat,.git/config]}":                true,
+		"proc.exec{argv=[tee,--,--exclude=x/../.git/config]}":      true,
+		"proc.exec{argv=[curl,-o,--exclude=./.git/config,h]}":      true,
+		"proc.exec{argv=[tar,xf,a,--exclude=x,.git/config]}":       true,
+	} {
+		if got := fence.Touches(need(t, text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}

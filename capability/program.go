@@ -120,7 +120,8 @@ var optionRules = byName(
 		names: list("jq"),
 		whole: list("--arg --slurp"),
 		denied: [excesses][]string{
-			readsUnnamed: list("--from-file -f --rawfile --slurpfile --argfile --run-tests --library-path -L"),
+			readsUnnamed:  list("--from-file -f --rawfile --slurpfile --argfile --run-tests --library-path -L"),
+			writesUnasked: list("--in-place -i"),
 		},
 		check: readsEnvironment,
 	},

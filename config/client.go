@@ -43,6 +43,7 @@ func ClientFolders() []string {
 		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools",
 		".opencode/agent", ".opencode/agents", ".opencode/mode", ".opencode/modes",
 		".continue/mcpServers", ".continue/agents", ".continue/assistants",
+		".git", // hooks and configuration of a repository are programs, to whoever calls git next
 	}
 }
 
