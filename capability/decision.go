@@ -28,11 +28,17 @@ type Decision struct {
 	grant  *Grant   // what allowed it
 	held   []*Grant // what the set has for the verb
 	link   string   // the link of the chain that denied, "" for the agent itself
+	fenced bool     // no set decided it
 }
 
 // Denial is a decision that does not come from a set of grants: a call that
 // cannot be read, an agent that is not there. The need may be nil.
 func Denial(code Code, need *Requirement) Decision { return Decision{Code: code, need: need} }
+
+// Fenced is the denial of what lies behind the fence, whatever is held.
+func Fenced(need *Requirement) Decision {
+	return Decision{Code: ScopeViolation, need: need, fenced: true}
+}
 
 // Narrowed returns the denial of what was allowed, because something that only
 // narrows does not let it through: a ceiling on tool names, an agent above.
@@ -109,6 +115,8 @@ func (d Decision) String() string {
 		return string(d.Code) + ": what is passed on must be within what is held"
 	case d.need == nil:
 		return string(d.Code)
+	case d.fenced:
+		return fmt.Sprintf("%s: this needs %s, which is kept by the gateway or its clients: no grant opens it", d.Code, d.need)
 	case d.Code == CapabilityAbsent:
 		return fmt.Sprintf("%s: this needs %s, and no grant of %s is held", d.Code, d.need, d.need.verb)
 	}

@@ -104,6 +104,10 @@ func TestDecisionText(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)
 		}
 	}
+	kept := "scope_violation: this needs fs.read a, which is kept by the gateway or its clients: no grant opens it"
+	if d := capability.Fenced(need(t, "fs.read{path=a}")); d.Allowed() || d.String() != kept {
+		t.Errorf("got %s, want %s", d, kept)
+	}
 	program := compile(t, "proc.exec{in=/w,cmds=[git]}")
 	for text, want := range map[string]string{
 		"proc.exec{argv=[git,-c,x,log]}":                            "which naming the program does not cover: git \"-c\" is not among",

@@ -31,7 +31,7 @@ type Gate struct {
 
 // Fenced says why a requirement or a grant ends at the fence.
 const Fenced = "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant, " +
-	"nor are skills and the programs of servers changed through one"
+	"nor are skills, what lies in a .git, and what servers and clients run changed through one"
 
 // Verdict is the answer to a list of requirements that one call needs together.
 type Verdict struct {
