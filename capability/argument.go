@@ -49,7 +49,11 @@ func argumentParts(word string) (parts []string, ok bool) {
 		if !startsPart(word, i) {
 			continue
 		}
-		parts = append(parts, word[i:])
+		part := word[i:]
+		if word[i-1] == '@' && isRevision(part) {
+			part = "./" + part
+		}
+		parts = append(parts, part)
 		if size += len(word) - i; size > maxPartBytes {
 			return nil, false
 		}
@@ -60,6 +64,13 @@ func argumentParts(word string) (parts []string, ok bool) {
 		}
 	}
 	return parts, len(parts) <= maxParts
+}
+
+// isRevision reports whether a word goes on so behind an @ that it is one of git's names
+// for a commit, as in @~2^ and @~1..main: to no program it is the home of ~2.
+func isRevision(text string) bool {
+	rest := strings.TrimLeft(text, "~^0123456789")
+	return text[0] == '~' && (rest == "" || rest[0] == ':' || strings.HasPrefix(rest, ".."))
 }
 
 // startsPart reports whether a program may begin to read a path at i: after a

@@ -9,7 +9,7 @@ import (
 // argument says, or take them out; unpackers into the one they are started in too.
 var (
 	folderChangers = list(`
-		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash zip gzip gunzip zstd unzstd
+		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash shred zip gzip gunzip zstd unzstd
 		split gsplit csplit gcsplit
 	`)
 	unpackers = list(`

@@ -92,19 +92,26 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 	return r, nil
 }
 
+// nothing may be read and written by anyone, and moved or removed by nobody.
+const nothing = "/dev/null"
+
 // maxTouches caps the paths that one call may name: each is looked up.
 const maxTouches = 2000
 
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
 	v.Cwd, v.Told = dir, nil // the words are the program's, not the upstream's
-	shortens, fetches := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget"))
+	shortens, fetches, changes := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget")), changesFolders(r.argv)
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
 			r.opaque = "the call names more paths than can be looked at"
 			return
 		}
-		r.touches = append(r.touches, v.Argument(word)...)
+		for _, p := range v.Argument(word) {
+			if p.raw != nothing || changes || shortens {
+				r.touches = append(r.touches, p)
+			}
+		}
 		if fetches || strings.Contains(word, "://") {
 			for _, name := range fetched(word) {
 				r.touches = append(r.touches, v.Argument(name)...)
