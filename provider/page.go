@@ -39,6 +39,12 @@ func (w *Watch) address(tool string, v wire.Value) {
 	}
 }
 
+// isPlace reports whether a member of this name says where something is from: a page, or a
+// picture on it.
+func isPlace(folded string) bool {
+	return folded == "domain" || strings.HasSuffix(folded, "url") || strings.HasSuffix(folded, "uri")
+}
+
 // pageOf reads the address of a page, which may be written in any script and at any length.
 func pageOf(text string) (capability.Target, error) {
 	target, err := capability.ParseURL(text)

@@ -82,8 +82,9 @@ func (w *Watch) cited(v wire.Value) string {
 	}
 	for element := range v.Elems() {
 		_, has := element.Get("url")
+		_, shows := element.Get("image_url") // of Perplexity's, which draws none
 		text, isText := element.Str()
-		if !has && !isText {
+		if !has && !isText && !(shows && w.kit == perplexityKit) {
 			continue
 		}
 		own := w.ownSearch(cmp.Or(text, textOf(element, "url")))

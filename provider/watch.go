@@ -16,7 +16,7 @@ import (
 const (
 	maxEvent    = 4 << 20  // bytes of one event of a stream
 	maxDocument = 16 << 20 // bytes of a response that is no stream
-	maxSeen     = 64       // different observations
+	maxSeen     = 64       // different observations of one sort
 	brief       = 64 << 10 // bytes of an event or document that no room is asked for
 )
 
@@ -37,6 +37,9 @@ type Watch struct {
 	// Where there is none it passes unread. Nil has room for all.
 	Room func(bytes int) bool
 
+	// Clean takes secrets out of a text before it is cut. Nil takes none.
+	Clean func(text []byte) []byte
+
 	kit    kit
 	policy Policy
 	reads  func() bool // what hosts are held lets a request ask for the web; most answers ask for none
@@ -51,6 +54,7 @@ type Watch struct {
 	piece  piece
 	within bool // a text that is JSON itself
 
+	whole  wire.Value // the response, in whatever says it
 	seen   []Observation
 	unread int
 }
@@ -184,7 +188,7 @@ func (w *Watch) endEvent() {
 // telling reports whether an event can be about a tool at all: most are pieces of
 // text, and need not be parsed. Any word may be escaped.
 func telling(data []byte) bool {
-	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program", "openrouter:", `\u`} {
+	for _, word := range []string{"tool", "_call", "url", "uri", "xecut", "citation", "search", "rounding", "program", "openrouter:", "mcp_", `\u`} {
 		if bytes.Contains(data, []byte(word)) {
 			return true
 		}
@@ -200,9 +204,14 @@ func (w *Watch) read() {
 		w.unread++
 		return
 	}
-	w.visit(w.doc.Root(), "")
+	root := w.doc.Root()
+	w.whole = root
+	if part, ok := root.Get("response"); ok {
+		w.whole = part
+	}
+	w.visit(root, "")
 	if w.kit == anthropicKit && w.mode == stream {
-		w.gather(w.doc.Root())
+		w.gather(root)
 	}
 	w.doc.Reset()
 }
@@ -217,8 +226,12 @@ func (w *Watch) Close() []Observation {
 	return w.seen
 }
 
-// Unread returns how many events, or documents, could not be read.
+// Unread returns how much passed untold: events or documents that could not be read, and
+// observations beyond the most.
 func (w *Watch) Unread() int { return w.unread }
+
+// echoed is what a response says again of what was asked for, in the agent's own words.
+const echoed = "text response_format tool_choice metadata reasoning instructions prompt"
 
 // visit goes through a value. Inside of what a tool did, addresses are judged.
 func (w *Watch) visit(v wire.Value, tool string) {
@@ -232,41 +245,42 @@ func (w *Watch) visit(v wire.Value, tool string) {
 		}
 	case wire.Object:
 		kind := w.ran(v)
-		if kind == "tool_use" || kind == "function_call" {
-			return // the agent's own, decided where it is called
+		if isListed(kind, "tool_use function_call tool_search_call") {
+			return // the agent's own, decided where it is called, or only looked for
 		}
 		if strings.HasPrefix(kind, "mcp_") {
 			w.foreign(kind, v)
 		}
 		tool = w.enter(kind, tool)
 		for key, member := range v.Members() {
-			name, _ := key.Str()
-			w.member(name, member, tool)
+			if name, _ := key.Str(); v != w.whole || !isListed(name, echoed) {
+				w.member(name, member, tool)
+			}
 		}
 	}
 }
 
 func (w *Watch) member(name string, v wire.Value, tool string) {
-	switch fold(name) {
-	case "url", "uri", "retrievedurl", "domain":
-		if tool != "" && v.Kind() == wire.String {
-			w.address(tool, v)
-			return
-		}
+	folded := fold(name)
+	if tool != "" && v.Kind() == wire.String && isPlace(folded) {
+		w.address(tool, v)
+		return
+	}
+	switch folded {
 	case "groundingmetadata":
 		w.grounded(v)
 		return
 	case "functioncall", "tools": // the agent's own, and what it has asked for
 		return
-	case "searchresults", "citations":
+	case "searchresults", "citations", "images":
 		tool = w.enter(w.cited(v), tool)
 	case "toolcall", "toolresponse": // of Google
 		tool = w.enter(callOf(cmp.Or(textOf(v, "toolType"), textOf(v, "tool_type"))), tool)
 	case "urlcontextmetadata", "executablecode":
-		tool = w.enter(callOf(fold(name)), tool)
+		tool = w.enter(callOf(folded), tool)
 	case "websearchrequests", "webfetchrequests", "websearchcalls", "xsearchcalls", "codeinterpretercalls", "filesearchcalls", "documentsearchcalls":
 		if v.Kind() == wire.Number && string(v.Raw()) != "0" { // all that is shown of a search that nothing is cited from
-			w.enter(counted(fold(name)), tool)
+			w.enter(counted(folded), tool)
 		}
 	case "arguments", "input", "result":
 		w.written(v, tool)
@@ -391,12 +405,39 @@ func (w *Watch) foreign(kind string, v wire.Value) {
 		w.see(Observation{Tool: kind, Code: capability.ScopeViolation, Why: "the provider used an MCP server that is not listed"})
 	case kind != "mcp_call" && kind != "mcp_tool_use": // a list, what came of a call, or what is yet to be allowed
 	case !slices.ContainsFunc(w.policy.Connectors, offered):
+		if w.Clean != nil {
+			name = string(w.Clean([]byte(name)))
+		}
 		w.see(Observation{Tool: kind + " " + clip(name), Code: capability.ScopeViolation, Why: "the provider used a tool of an MCP server that tool.invoke does not cover"})
 	}
 }
 
-func (w *Watch) see(o Observation) {
-	if len(w.seen) < maxSeen && !slices.Contains(w.seen, o) {
-		w.seen = append(w.seen, o)
+// sort is what an observation is of: a page, what an MCP server did, or a tool that ran.
+func (o Observation) sort() string {
+	switch {
+	case o.Host != "":
+		return "page"
+	case strings.HasPrefix(o.Tool, "mcp_"):
+		return "mcp"
 	}
+	return "tool"
+}
+
+// see keeps what was not seen yet. Each sort has room of its own: pages there may be any number
+// of, and tools of MCP servers.
+func (w *Watch) see(o Observation) {
+	room := maxSeen
+	for _, s := range w.seen {
+		if s == o {
+			return
+		}
+		if s.sort() == o.sort() {
+			room--
+		}
+	}
+	if room <= 0 {
+		w.unread++
+		return
+	}
+	w.seen = append(w.seen, o)
 }

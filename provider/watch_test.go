@@ -12,6 +12,10 @@ import (
 	"capgate/provider"
 )
 
+// echoes is what an answer says again of its request.
+const echoes = `"text":{"format":{"schema":{"examples":[{"type":"web_search_call","url":"https://evil.example"}]}}},"metadata":{"type":"mcp_call"},` +
+	`"reasoning":{"type":"code_interpreter_call"},"instructions":[{"type":"program"}],"prompt":{"type":"x_search_call"},"tool_choice":{"type":"file_search_call"},"response_format":{"citations":["https://evil.example"]}`
+
 // TestWatch: what a response shows of the provider's tools is held against what the
 // agent holds.
 func TestWatch(t *testing.T) {
@@ -39,6 +43,35 @@ func TestWatch(t *testing.T) {
 		"citations":                         {"xai", nil, `{"choices":[],"citations":["https://a.example/"]}`, []string{"web_search  capability_absent", "web_search a.example:443 capability_absent"}},
 		"results":                           {"perplexity", nil, `{"choices":[],"search_results":[{"title":"t","url":"https://a.example/"}]}`, []string{"web_search  capability_absent", "web_search a.example:443 capability_absent"}},
 		"a schema that is echoed":           {"openai", nil, `{"tools":[{"type":"function","name":"f","parameters":{"properties":{"citations":{"type":"array"},"search_results":{}}}}]}`, nil},
+		"what was asked for": {
+			"openai", nil, `{"object":"response",` + echoes + `,"output":[{"type":"tool_search_call","arguments":{"a":{"type":"web_search_call"}}}]}`, nil,
+		},
+		"what was asked for, and what ran": {
+			"xai", nil, event(`{"type":"response.created","response":{`+echoes+`,"output":[]}}`) + event(`{"item":{"type":"code_interpreter_call"}}`),
+			[]string{"code_interpreter_call  capability_absent"},
+		},
+		"names of what was asked for, elsewhere": {
+			"openai", nil, event(`{"response":{"output":[{"type":"message","text":{"type":"web_search_call"},"metadata":{"type":"code_interpreter_call"}}]},"reasoning":{"type":"file_search_call"}}`),
+			[]string{"web_search  capability_absent", "code_interpreter_call  capability_absent", "file_search_call  capability_absent"},
+		},
+		"pictures that a search has found": {
+			"openai",
+			[]string{hosts("a.example")},
+			`{"output":[{"type":"web_search_call","results":[{"type":"image_result","image_url":"https://b.example/1.png","source_website_url":"https://c.example/"}]}]}`,
+			[]string{"web_search b.example:443 scope_violation", "web_search c.example:443 scope_violation"},
+		},
+		"pictures beside an answer": {
+			"perplexity",
+			[]string{hosts("a.example")},
+			`{"choices":[],"images":[{"image_url":"https://b.example/1.png","origin_url":"https://a.example/"}]}`,
+			[]string{"web_search b.example:443 scope_violation"},
+		},
+		"pictures that were drawn": {
+			"openrouter", nil, `{"choices":[{"message":{"images":[{"type":"image_url","image_url":{"url":"https://b.example/1.png"}}]}}]}`, nil,
+		},
+		"a call that waits for a yes": {
+			"openai", nil, event(`{"item":{"type":"mcp_approval_request","name":"drop"}}`), []string{"mcp_approval_request  scope_violation"},
+		},
 		"a search that nobody holds": {
 			"anthropic", nil, event(`{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`),
 			[]string{"web_search  capability_absent"},
@@ -238,8 +271,10 @@ func TestWatchLimits(t *testing.T) {
 	for i := range 200 {
 		_, _ = fmt.Fprintf(w, "data: {\"type\":\"web_search_result\",\"url\":\"https://h%d.example\"}\n\n", i)
 	}
-	if seen := w.Close(); len(seen) != 64 {
-		t.Errorf("%d were seen, want 64", len(seen))
+	_, _ = fmt.Fprint(w, "data: {\"type\":\"mcp_call\"}\n\ndata: {\"type\":\"code_interpreter_call\"}\n\n")
+	seen := w.Close()
+	if len(seen) != 1+64+2 || w.Unread() != 200-64 || seen[66].Tool != "code_interpreter_call" {
+		t.Errorf("%d were seen, at last %v, and %d left out", len(seen), seen[len(seen)-1], w.Unread())
 	}
 	w = vendor.Watch(holding(t))
 	_, _ = w.Write([]byte(`{"type":"mcp_call","a":"`))
