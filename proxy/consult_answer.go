@@ -41,6 +41,7 @@ func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil)
 		code: resp.StatusCode, events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
 	}
 	d.watch.Room = c.Take // many long answers at once are not to be watched at the cost of other agents
+	d.watch.Clean = d.clean
 	d.head(resp)
 	err := d.copy(resp.Body, v)
 	d.observed()
@@ -221,17 +222,17 @@ func (d *downstream) observed() {
 	seen := d.watch.Close()
 	if n := d.watch.Unread(); n > 0 && status(d.code) == "" {
 		e := d.event(guardrail.Notice)
-		e.Text = fmt.Sprintf("provider_answer_unread: %d parts of the answer could not be looked at", n)
+		e.Text = fmt.Sprintf("provider_answer_unread: %d parts of the answer could not be looked at, or are too many to be told", n)
 		d.server.record(e)
 	}
 	for _, seen := range seen {
 		e := d.event(guardrail.Notice)
-		e.Code, e.Tool, e.Text = string(seen.Code), plain(seen.Tool), "provider_scope_observed: "+seen.Why
+		e.Code, e.Tool, e.Text = string(seen.Code), plain(string(d.clean([]byte(seen.Tool)))), "provider_scope_observed: "+seen.Why
 		if seen.Host != "" {
 			e.Needs = hostNeeds([]string{seen.Host})
 		}
 		d.server.record(e)
-		d.server.log.Warn("a tool at the provider reached outside of what is held", "agent", d.agent, "provider", d.name, "tool", plain(seen.Tool))
+		d.server.log.Warn("a tool at the provider reached outside of what is held", "agent", d.agent, "provider", d.name, "tool", e.Tool)
 	}
 }
 

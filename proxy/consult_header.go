@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"capgate/agents"
 )
 
 const (
@@ -175,6 +177,6 @@ func plain(name string) string {
 			return c
 		}
 		return '_'
-	}, name)
+	}, agents.WithoutTokens(name))
 	return clean[:min(len(clean), longest)]
 }

@@ -59,7 +59,7 @@ func (c *consultation) recorded() bool {
 // other an allow with the hosts that are left.
 func (c *consultation) changed(change provider.Change) *guardrail.Event {
 	e := c.event(guardrail.Decision)
-	e.Decision, e.Tool, e.Text, e.Needs = capability.Allow.String(), plain(change.Tool), change.Did+": "+change.Why, hostNeeds(change.Hosts)
+	e.Decision, e.Tool, e.Text, e.Needs = capability.Allow.String(), plain(change.Tool), change.Did+": "+agents.WithoutTokens(change.Why), hostNeeds(change.Hosts)
 	for _, tool := range change.Tools {
 		e.Needs = append(e.Needs, guardrail.Need{Verb: "tool.invoke", Object: tool})
 	}

@@ -167,3 +167,38 @@ func TestConsultManyTools(t *testing.T) {
 		t.Errorf("%d %s, %d events", resp.StatusCode, got, len(v.events.all()))
 	}
 }
+
+// TestConsultWritesNoSecret: neither the token that an agent writes into its request, nor the
+// provider's key where it is longer than a name may be, comes into the events or the log.
+func TestConsultWritesNoSecret(t *testing.T) {
+	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		name := strings.Repeat("x", 40) + vendorKey
+		_, _ = io.WriteString(w, `{"content":[{"type":"mcp_`+name+`"},{"type":"mcp_tool_use","name":"`+name+`"}]}`)
+	})
+	for _, p := range v.vendors {
+		p.Rules.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read"}}}
+	}
+	v.adopt()
+	token := v.tokens["scout"]
+	for _, member := range []string{
+		`"tools":[{"type":"` + token + `","name":"x"}]`,
+		`"tools":[{"type":"web_search_20250305","name":"web_search","` + token + `":1}]`,
+		`"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"` + token + `","input":{}}]}]`,
+		`"` + token + `":1`,
+	} {
+		text(t, v.ask("POST", messages, `{"model":"c","max_tokens":1,`+member+`}`))
+	}
+	v.http.Close() // the handlers have ended, and so have their records
+	written := v.log.String()
+	for _, e := range v.events.all() {
+		written += fmt.Sprintf("\n%+v", e)
+	}
+	for _, secret := range []string{token, vendorKey[:10]} {
+		if at := strings.Index(written, secret); at >= 0 {
+			t.Errorf("%.200q", written[max(0, at-100):])
+		}
+	}
+	if !strings.Contains(written, "mcp_tool_use_xxx") {
+		t.Error("what an MCP server did is not written down")
+	}
+}

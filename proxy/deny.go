@@ -381,11 +381,11 @@ func (c *consultation) deny(status int, v gate.Verdict, why string) {
 		d.why = meaning(d.code, "provider")
 	}
 	e := c.event(guardrail.Decision)
-	e.Decision, e.Code, e.Needs, e.Link, e.Text = capability.Deny.String(), string(d.code), needsOf(v), v.Why, d.why
+	e.Decision, e.Code, e.Needs, e.Link, e.Text = capability.Deny.String(), string(d.code), needsOf(v), v.Why, agents.WithoutTokens(d.why)
 	d.event = c.server.record(e)
 	c.server.log.LogAttrs(
 		c.r.Context(), slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
-		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", cmp.Or(v.Why, d.why)),
+		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", cmp.Or(v.Why, e.Text)),
 	)
 	c.turnDown(status, d)
 }
