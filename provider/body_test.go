@@ -140,8 +140,8 @@ func TestBody(t *testing.T) {
 			did:  "narrowed container [api.github.com]",
 		},
 		"no network": {
-			where: responses, grants: []string{"provider.code_execution", hosts("*")}, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
-			sent: `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"disabled"}}}]}`, did: "narrowed container",
+			where: responses, grants: []string{"provider.code_execution", hosts("a.example"), "net.post{hosts=[a.example]}", "net.put{hosts=[a.example]}", "net.delete{hosts=[a.example]}"},
+			body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}},{"type":"shell","environment":{"type":"container_auto","network_policy":null}}]}`,
 		},
 		"a container of somebody": {
 			where: responses, grants: []string{"provider.code_execution", hosts("*")}, body: `{"tools":[{"type":"code_interpreter","container":"cntr_1"},{"type":"shell","environment":{"type":"container_reference","container_id":"c"}}]}`,

@@ -136,35 +136,32 @@ func says(v wire.Value, name string) bool {
 	return member.Kind() != wire.Invalid && member.Kind() != wire.Null
 }
 
-// network writes what a container may reach: the names that the agent holds every
-// net verb for, as a connection can carry any of them.
+// network narrows what a container may reach to the names that the agent holds every net
+// verb for, as a connection can carry any of them. One that names nothing reaches nothing.
 func (r *request) network(where wire.Value) (capability.Code, string) {
-	policy, has := where.Get("network_policy")
-	wants := asked{}
+	policy, _ := where.Get("network_policy")
 	switch kind, ok := typeOf(policy); {
-	case !has || policy.Kind() == wire.Null:
+	case policy.Kind() == wire.Invalid || policy.Kind() == wire.Null || kind == "disabled" && policy.Len() == 1:
+		return "", ""
 	case !ok || policy.Kind() != wire.Object:
 		return capability.MalformedArguments, "network_policy should be an object"
-	case kind == "disabled" && policy.Len() == 1:
-		return "", ""
-	default:
-		allowed, _ := policy.Get("allowed_domains")
-		if wants.allowed, ok = textsOf(allowed); !ok {
-			return capability.MalformedArguments, "allowed_domains should be a list of names"
-		}
-		wants.limited = true
+	}
+	allowed, _ := policy.Get("allowed_domains")
+	wants, ok := textsOf(allowed)
+	if !ok {
+		return capability.MalformedArguments, "allowed_domains should be a list of names"
 	}
 	if r.lists++; r.lists > maxScoped {
 		r.exceeds("containers")
 		return "", ""
 	}
-	names, wider := r.opened(wants)
+	names, wider := r.open(wants)
+	if len(names) > 0 && policy.Len() == 2 && textOf(policy, "type") == "allowlist" && same(allowed, names) {
+		return r.reached(names, wider)
+	}
 	text := []byte(`{"type":"disabled"}`)
 	if len(names) > 0 {
 		text = append(appendList([]byte(`{"type":"allowlist","allowed_domains":`), names), '}')
-	}
-	if allowed, _ := policy.Get("allowed_domains"); len(names) > 0 && policy.Len() == 2 && textOf(policy, "type") == "allowlist" && same(allowed, names) {
-		return r.reached(names, wider)
 	}
 	r.set(where, "network_policy", text)
 	r.note(Change{Tool: "container", Did: Narrowed, Code: capability.ScopeViolation, Why: "it reaches what net.get, net.post, net.put and net.delete all cover", Hosts: names})
@@ -181,40 +178,20 @@ func (r *request) reached(names, wider []string) (capability.Code, string) {
 	return "", ""
 }
 
-// opened is open, which is asked once for all containers of a request that name nothing.
-func (r *request) opened(wants asked) (names, wider []string) {
-	if wants.limited {
-		return r.open(wants)
-	}
-	if r.unasked == nil {
-		names, wider = r.open(wants)
-		r.unasked = &reachable{names, wider}
-	}
-	return slices.Clone(r.unasked.names), r.unasked.wider
-}
-
-// reachable is what a container may reach.
-type reachable struct {
-	names []string
-	wider []string // those of them that maybe come with what is beneath them
-}
-
 // open returns the names that every net verb covers, of those that are asked for. A
-// name that one verb holds alone is no leave for what another holds beneath it. There is
-// no way to say that a container may reach everything.
-func (r *request) open(wants asked) (names, wider []string) {
+// name that one verb holds alone is no leave for what another holds beneath it.
+func (r *request) open(asks []string) (names, wider []string) {
+	wants := asked{allowed: asks, limited: true}
 	named, all := list{most: maxNetwork, apart: true}, []*domains(nil)
 	if r.kit == routerKit {
 		named.most = maxRouted
 	}
 	for _, v := range everyWay() {
 		d := r.domains(v)
-		if d.all && wants.limited {
+		if d.all {
 			d = anywhere(wants.allowed)
-		} else if d.all {
-			continue
 		}
-		wants = asked{allowed: d.meet(wants, named).names, limited: true}
+		wants.allowed = d.meet(wants, named).names
 		all = append(all, d)
 	}
 	names = slices.DeleteFunc(wants.allowed, func(name string) bool {

@@ -226,7 +226,7 @@ func TestRoutedNetwork(t *testing.T) {
 	const none, one = `,"network_policy":{"type":"disabled"}`, `,"network_policy":{"type":"allowlist","allowed_domains":["a.example.com"]}`
 	const every = `,"network_policy":{"type":"allowlist","allowed_domains":["*"]}`
 	for asked, want := range map[string][2]string{ // without hosts, and with one
-		auto(""):                                {auto(none), auto(one)},
+		auto(""):                                {auto(""), auto("")},
 		auto(none):                              {auto(none), auto(none)},
 		auto(one):                               {auto(none), auto(one)},
 		auto(every):                             {auto(none), auto(none)},

@@ -74,7 +74,7 @@ func TestUses(t *testing.T) {
 		"a search of any page":    {generate, `{"contents":[],"tools":[{"googleSearch":{}}]}`, []string{"provider.web_search"}, []string{"provider.web_search "}},
 		"a search of a model":     {"perplexity /chat/completions", `{"model":"sonar"}`, grants, []string{"net.get a.example", "net.get github.com"}},
 		"a container's network": {
-			responses, `{"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
+			responses, `{"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":["a.example"]}}}]}`,
 			append(slices.Clone(grants), "net.post{hosts=[a.example]}", "net.put{hosts=[a.example]}", "net.delete{hosts=[a.example]}"),
 			[]string{"provider.code_execution ", "net.get a.example", "net.post a.example", "net.put a.example", "net.delete a.example"},
 		},

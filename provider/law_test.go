@@ -73,16 +73,13 @@ func TestNetworkLaw(t *testing.T) {
 	}
 	sent := 0
 	for range 3000 {
-		grants, policy := []string{"provider.code_execution"}, ""
+		grants := []string{"provider.code_execution"}
 		for _, v := range verbs {
 			grants = append(grants, fmt.Sprintf("%s{hosts=%s}", v, some()))
 		}
-		if r.IntN(2) == 0 {
-			policy = `,"network_policy":{"type":"allowlist","allowed_domains":` + some() + `}`
-		}
 		p := holding(t, grants...)
 		p.Strict = r.IntN(2) == 0
-		out, _, _ := rewrite(t, responses, `{"tools":[{"type":"code_interpreter","container":{"type":"auto"`+policy+`}}]}`, p)
+		out, _, _ := rewrite(t, responses, `{"tools":[{"type":"code_interpreter","container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":`+some()+`}}}]}`, p)
 		_, list, reaches := strings.Cut(out, `"allowed_domains":[`)
 		if !reaches {
 			continue

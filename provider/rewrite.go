@@ -91,8 +91,7 @@ type request struct {
 	form   form
 	policy Policy
 
-	hosts   map[capability.Verb]*domains
-	unasked *reachable // what a container reaches that names nothing, nil until one asks
+	hosts map[capability.Verb]*domains
 
 	edits   []edit
 	uses    []held

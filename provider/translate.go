@@ -20,7 +20,7 @@ type Tool struct {
 // It is what [Vendor.Rewrite] makes of a request that asks for everything.
 func (v Vendor) Translate(p Policy) []Tool {
 	var tools []Tool
-	for _, s := range append(samples(v.kit), connections(v.kit, p.Connectors)...) {
+	for _, s := range append(samples(v.kit, p), connections(v.kit, p.Connectors)...) {
 		tools = append(tools, v.sample(s, p))
 	}
 	return tools
@@ -64,8 +64,9 @@ func (v Vendor) sample(s sample, p Policy) Tool {
 }
 
 // samples lists the tools of a vendor: the newest version of each.
-func samples(k kit) []sample {
+func samples(k kit, p Policy) []sample {
 	var all []sample
+	network := `,"network_policy":` + everyNetwork(p)
 	for _, tool := range ownTools(k) {
 		switch k {
 		case geminiKit:
@@ -76,7 +77,7 @@ func samples(k kit) []sample {
 			name := family(tool)
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `","name":"` + name + `"}]}`})
 		case openKit, routerKit:
-			all = append(all, sample{tool, "tools", `{"model":"any","tools":[{"type":"` + tool + `"` + needed(tool) + `}]}`})
+			all = append(all, sample{tool, "tools", `{"model":"any","tools":[{"type":"` + tool + `"` + needed(tool, network) + `}]}`})
 		default:
 			all = append(all, sample{tool, "tools", `{"tools":[{"type":"` + tool + `"}]}`})
 		}
@@ -106,18 +107,30 @@ func connections(k kit, connectors []Connector) []sample {
 	return all
 }
 
+// everyNetwork asks for every name that a container may reach. There is no way to say that it
+// may reach everything.
+func everyNetwork(p Policy) string {
+	for _, v := range everyWay() {
+		if d := domainsOf(p.hosts(v), p.Strict); len(d.held) > 0 {
+			names := d.meet(asked{}, list{most: maxList, apart: true}).names
+			return string(append(appendList([]byte(`{"type":"allowlist","allowed_domains":`), names), '}'))
+		}
+	}
+	return `{"type":"disabled"}`
+}
+
 // needed is what a tool cannot be asked for without: the container of one that
 // runs code, the model of one that asks another.
-func needed(tool string) string {
+func needed(tool, network string) string {
 	switch tool {
 	case "code_interpreter":
-		return `,"container":{"type":"auto"}`
+		return `,"container":{"type":"auto"` + network + `}`
 	case "shell":
-		return `,"environment":{"type":"container_auto"}`
+		return `,"environment":{"type":"container_auto"` + network + `}`
 	case "openrouter:advisor":
 		return `,"parameters":{"model":"any"}`
 	case "openrouter:shell":
-		return `,"parameters":{"environment":{"type":"container_auto"}}`
+		return `,"parameters":{"environment":{"type":"container_auto"` + network + `}}`
 	}
 	return ""
 }
