@@ -94,7 +94,7 @@ func (r *request) anew(where wire.Value, kind string, shell bool) (capability.Co
 func (r *request) resume(root wire.Value) {
 	input, _ := root.Get("input")
 	for item := range input.Elems() {
-		r.resumes = r.resumes || says(item, "container_id") || r.kit == routerKit && goesOn(item)
+		r.resumes = r.resumes || says(item, "container_id") || r.kit == routerKit && (goesOn(item) || isRun(textOf(item, "type")))
 	}
 	messages, _ := root.Get("messages")
 	for message := range messages.Elems() {

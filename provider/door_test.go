@@ -403,6 +403,7 @@ func TestRoutedReplay(t *testing.T) {
 	const tools = `"tools":[{"type":"openrouter:shell","parameters":{"environment":{"type":"container_auto","network_policy":{"type":"disabled"}}}}]`
 	for name, input := range map[string]string{
 		"where it ran":     `[{"type":"shell_call","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"container_reference","container_id":"sess_main"}}]`,
+		"what ran there":   `[{"type":"openrouter:shell","status":"completed","arguments":"{}"}]`,
 		"what it has left": `[{"type":"shell_call_output","call_id":"c","output":[],"files":[{"type":"container_file_citation","container_id":"sess_main","file_id":"f"}]}]`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,10 +67,10 @@ func (r *request) item(v wire.Value) bool {
 		r.refuse("an item of the input should be an object with a type that is text")
 		return true
 	}
-	r.spelled(v)
 	if !isListed(cmp.Or(kind, "message"), plainItems+otherItems) {
-		return r.unknown(kind)(v)
+		return r.otherItem(kind, v)
 	}
+	r.spelled(v)
 	r.opaqueIn(v, ofItem(kind))
 	r.nothingElse(kind, v)
 	switch kind {

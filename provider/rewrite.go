@@ -221,11 +221,24 @@ func (r *request) unknown(name string) rule {
 		case v.Kind() == wire.Null: // says nothing
 			return true
 		case slices.Contains(r.policy.Pass, name):
-			r.sniff(v)
+			r.passed(name, v)
 			return true
 		}
 		r.deny(http.StatusForbidden, capability.NotAvailable, `"`+clip(name)+`" is not known here, and what is not known could be a tool: pass: in the configuration vouches for it`)
 		return true
+	}
+}
+
+// passed looks through what the operator vouches for, which may be of that type itself.
+func (r *request) passed(name string, v wire.Value) {
+	if kind, ok := v.Get("type"); !ok || !kind.Equal(name) {
+		r.sniff(v)
+		return
+	}
+	for key, member := range v.Members() {
+		if of, _ := key.Str(); of != "type" {
+			r.sniffMember(of, member)
+		}
 	}
 }
 

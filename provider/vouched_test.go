@@ -12,15 +12,57 @@ import (
 // in all that nobody knows.
 func TestVouchedItem(t *testing.T) {
 	p := holding(t)
-	p.Pass = []string{"future_call"}
+	p.Pass = []string{"future_call", "x_search_call"}
 	for item, code := range map[string]capability.Code{
 		`{"type":"future_call","id":"i","results":[{"text":"t"}]}`: "",
 		`{"type":"future_call","id":"i","results":[{"tools":[]}]}`: capability.Forbidden,
 		`{"type":"reasoning","summary":[],"results":[]}`:           capability.NotAvailable,
+		`{"type":"x_search_call","id":"i","action":{}}`:            "",
+		`{"type":"x_search_call","action":{"type":"x_search"}}`:    capability.Forbidden,
 	} {
 		out, _, refused := rewrite(t, responses, `{"input":[`+item+`]}`, p)
 		if code == "" && refused != nil || code != "" && (refused == nil || refused.Code != code) {
 			t.Errorf("%s: %s, %v", item, out, refused)
+		}
+	}
+}
+
+// TestOwnItems: what a vendor's own tools have answered goes back to it with the next turn.
+func TestOwnItems(t *testing.T) {
+	const routed = "openrouter /v1/responses"
+	for _, tt := range []struct {
+		where, item, grant string
+		code               capability.Code
+	}{
+		{where: routed, item: `{"type":"openrouter:web_search","id":"i","status":"completed","action":{"type":"search","query":"q","sources":[{"type":"url","url":"https://b.example/"}]}}`},
+		{where: routed, item: `{"type":"openrouter:web_fetch","id":"i","status":"completed","url":"https://b.example/","httpStatus":200,"title":"a\u0000","content":"c"}`},
+		{where: routed, item: `{"type":"openrouter:datetime","id":"i","status":"completed","datetime":"2026-11-23T00:00:00Z","timezone":"UTC"}`},
+		{where: routed, item: `{"type":"openrouter:file_search","id":"i","status":"completed","queries":["q"]}`},
+		{where: routed, item: `{"type":"openrouter:subagent","id":"i","status":"completed","model":"a/b","task_name":"t","outcome":"o"}`},
+		{where: routed, item: `{"type":"openrouter:advisor","id":"i","status":"completed","model":"a/b","prompt":"p","advice":"a"}`},
+		{where: routed, item: `{"type":"openrouter:apply_patch","call_id":"c","status":"completed","operation":{"type":"create_file","path":"a"}}`},
+		{where: routed, item: `{"type":"openrouter:browser_use","status":"completed","action":"click","screenshotB64":"aa"}`},
+		{where: routed, item: `{"type":"openrouter:bash","status":"completed","command":"ls","stdout":"a","exitCode":0}`, grant: "provider.code_execution"},
+		{where: routed, item: `{"type":"openrouter:bash","status":"completed","command":"ls","stdout":"a","exitCode":0}`, code: capability.CapabilityAbsent},
+		{where: routed, item: `{"type":"openrouter:image_generation","status":"completed","imageUrl":"https://a.example/","prompt":"p"}`, grant: hosts("a.example")},
+		{where: routed, item: `{"type":"openrouter:image_generation","status":"completed","imageUrl":"https://b.example/","prompt":"p"}`, grant: hosts("a.example"), code: capability.ScopeViolation},
+		{where: routed, item: `{"type":"openrouter:image_generation","status":"completed","result":"https://b.example/"}`, grant: hosts("a.example"), code: capability.ScopeViolation},
+		{where: routed, item: `{"type":"openrouter:image_generation","status":"completed","result":"aGk="}`},
+		{where: routed, item: `{"type":"openrouter:files","status":"completed","operation":"read","file_id":"f"}`, code: capability.CapabilityAbsent},
+		{where: routed, item: `{"type":"openrouter:files","status":"completed","operation":"read","file_id":"f"}`, grant: "provider.files"},
+		{where: routed, item: `{"type":"openrouter:datetime","tools":[]}`, code: capability.NotAvailable},
+		{where: routed, item: `{"type":"openrouter:unheard_of"}`, code: capability.NotAvailable},
+		{where: grok, item: `{"type":"x_search_call","id":"i","call_id":"c","status":"completed","name":"x_keyword_search","arguments":"{}","action":{"type":"search"}}`},
+		{where: grok, item: `{"type":"view_image_call","id":"i","status":"completed"}`},
+		{where: grok, item: `{"type":"code_execution_call","id":"i","status":"completed","input":"1"}`, code: capability.CapabilityAbsent},
+		{where: grok, item: `{"type":"code_execution_call","id":"i","status":"completed","input":"1"}`, grant: "provider.code_execution"},
+		{where: responses, item: `{"type":"x_search_call","id":"i"}`, code: capability.NotAvailable},
+		{where: responses, item: `{"type":"openrouter:datetime"}`, code: capability.NotAvailable},
+	} {
+		body := `{"model":"x/y","input":[{"role":"user","content":"a"},` + tt.item + `]}`
+		out, _, refused := rewrite(t, tt.where, body, holding(t, strings.Fields(tt.grant)...))
+		if tt.code == "" && (refused != nil || out != body) || tt.code != "" && (refused == nil || refused.Code != tt.code) {
+			t.Errorf("%s %s: %v", tt.item, tt.grant, refused)
 		}
 	}
 }
