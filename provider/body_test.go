@@ -207,7 +207,6 @@ func TestRefused(t *testing.T) {
 		"a block without a type":        {messages, inMessage(`{"text":"a"}`), capability.NotAvailable},
 		"a conversation that is kept":   {messages, `{"thread":{"type":"continue","previous_message_id":"m"}}`, capability.Forbidden},
 		"other models, with members":    {messages, `{"fallbacks":[{"model":"m","tools":[]}]}`, capability.Forbidden},
-		"a listing of a foreign server": {messages, inMessage(`{"type":"mcp_tool_listing","tools":[]}`), capability.Forbidden},
 		"a picture from elsewhere":      {messages, inMessage(`{"type":"image","source":{"type":"url","url":"https://evil.example/?q=secret"}}`), capability.ScopeViolation},
 		"a picture from beneath":        {messages, inMessage(`{"type":"image","source":{"type":"url","url":"https://gist.github.com/"}}`), capability.ScopeViolation},
 		"a document within a result":    {messages, inMessage(`{"type":"tool_result","content":[{"type":"document","source":{"type":"url","url":"https://evil.example"}}]}`), capability.ScopeViolation},
@@ -324,6 +323,8 @@ func TestConnectors(t *testing.T) {
 		p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "search", "write"}}}
 	}
 	grants := []string{"tool.invoke{tools=[hub.read,hub.search,other.write]}"}
+	const hub = `{"type":"url","url":"https://mcp.hub.example/","name":"a","tool_configuration":{"allowed_tools":["read","search"]}}`
+	const toolset = `{"configs":{"read":{"enabled":true},"search":{"enabled":true}},"default_config":{"enabled":false},"type":"mcp_toolset","mcp_server_name":"a"}`
 	for name, test := range map[string]rewriting{
 		"Anthropic": {
 			where: messages, grants: grants, change: listed,
@@ -340,8 +341,38 @@ func TestConnectors(t *testing.T) {
 		"fewer than that": {
 			where: responses, grants: grants, change: listed,
 			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search","write"]},"require_approval":"always"}]}`,
-			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["search"],"require_approval":"always"}]}`,
+			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search"]},"require_approval":"always"}]}`,
 			did:  "narrowed mcp hub [hub.search]",
+		},
+		"those that only read": {
+			where: responses, grants: grants, change: listed,
+			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"read_only":true},"require_approval":"always"}]}`,
+			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"read_only":true,"tool_names":["read","search"]},"require_approval":"always"}]}`,
+			did:  "narrowed mcp hub [hub.read hub.search]",
+		},
+		"those that only read, where nobody says yes": {
+			where: grok, grants: grants, change: listed,
+			body: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"read_only":true}}]}`, sent: `{"input":"x"}`, did: "omitted mcp not_available",
+		},
+		"those of tomorrow": {
+			where: responses, grants: grants, change: listed,
+			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tags":["a"]}}]}`, sent: `{}`, did: "omitted mcp not_available",
+		},
+		"tools that are loaded later": {
+			where: messages, grants: grants, change: listed,
+			body: `{"mcp_servers":[` + hub + `],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"defer_loading":false}},"default_config":{"defer_loading":true}}]}`,
+			sent: `{"mcp_servers":[` + hub + `],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true,"defer_loading":false},"search":{"enabled":true}},"default_config":{"enabled":false,"defer_loading":true}}]}`,
+			did:  "narrowed mcp_toolset a [hub.read hub.search]",
+		},
+		"tools that were listed": {
+			where: messages, grants: grants, change: listed,
+			body: `{"mcp_servers":[` + hub + `],"tools":[` + strings.Replace(toolset, `"a"}`, `"a","tools":[{"name":"read","input_schema":{"a\u0000":1}}]}`, 1) + `],"messages":[{"role":"assistant","content":[{"type":"mcp_tool_listing","mcp_server_name":"a","tools":[{"name":"read","description":"d","input_schema":{}},{"name":"search","input_schema":{}}]},{"type":"text","text":"t"}]}]}`,
+		},
+		"tools that were listed, and are not offered": {
+			where: messages, grants: grants, change: listed,
+			body: `{"mcp_servers":[` + hub + `],"tools":[` + strings.Replace(toolset, `"a"}`, `"a","tools":[{"name":"write","input_schema":{}}]}`, 1) + `],"messages":[{"role":"assistant","content":[{"type":"mcp_tool_listing","mcp_server_name":"a","tools":[{"name":"read"},{"name":"write"}]},{"type":"mcp_tool_listing","mcp_server_name":"b","tools":[]},{"type":"text","text":"t"}]}]}`,
+			sent: `{"mcp_servers":[` + hub + `],"tools":[` + toolset + `],"messages":[{"role":"assistant","content":[{"type":"text","text":"t"}]}]}`,
+			did:  "omitted mcp_toolset a scope_violation; omitted mcp_tool_listing a scope_violation; omitted mcp_tool_listing b scope_violation",
 		},
 		"nothing is covered": {
 			where: responses, change: listed, body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/"}]}`, sent: `{}`, did: "omitted mcp capability_absent",

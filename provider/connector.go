@@ -73,9 +73,13 @@ func (c Connector) named(tools []string) []string {
 
 func anyTool(string) bool { return true }
 
-// listed reads a list of tools in either of its forms, and returns what it asks for.
-func listed(v wire.Value) (wanted func(string) bool, ok bool) {
+// listed reads a list of tools, or a filter of the members that are known, and returns what
+// it asks for.
+func listed(v wire.Value, filter string) (wanted func(string) bool, ok bool) {
 	if v.Kind() == wire.Object {
+		if stranger(v, filter) != "" {
+			return anyTool, false
+		}
 		v, _ = v.Get("tool_names")
 	}
 	switch v.Kind() {
@@ -95,14 +99,21 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 		return capability.ScopeViolation, foreign
 	}
 	allowed, _ := v.Get("allowed_tools")
-	wanted, ok := listed(allowed)
+	filter := "tool_names"
+	if r.kit == openKit && !r.policy.Relayed { // which lets nothing run before somebody says yes
+		filter += " read_only"
+	}
+	wanted, ok := listed(allowed, filter)
+	if !ok {
+		return capability.NotAvailable, "what it asks for in allowed_tools is not known here"
+	}
 	tools, code := r.granted(c, wanted)
-	if !ok || len(tools) == 0 {
+	if len(tools) == 0 {
 		return cmp.Or(code, capability.ScopeViolation), c.withheld(code)
 	}
 	r.rests(invoke, c.named(tools)...)
 	r.connected = append(r.connected, Connector{Name: label, URL: c.URL, Tools: tools})
-	changed := !same(allowed, tools) && r.set(v, "allowed_tools", appendList(nil, tools))
+	changed := r.allows(v, allowed, tools)
 	if r.kit == openKit && r.set(v, "require_approval", []byte(`"always"`)) {
 		changed = true
 	}
@@ -110,6 +121,17 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 		r.note(Change{Tool: "mcp " + clip(c.Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers, and carries no credential of the agent", Tools: c.named(tools)})
 	}
 	return "", ""
+}
+
+// allows writes which tools a connector offers, where that is said, and reports whether it says
+// something new. What else a filter says stays: a tool that only reads.
+func (r *request) allows(v, allowed wire.Value, tools []string) bool {
+	member := "allowed_tools"
+	if allowed.Kind() == wire.Object {
+		v, member = allowed, "tool_names"
+		allowed, _ = v.Get(member)
+	}
+	return !same(allowed, tools) && r.set(v, member, appendList(nil, tools))
 }
 
 // maxConnected caps the MCP servers of one request.
@@ -170,7 +192,7 @@ func (r *request) server(v wire.Value) bool {
 	c, ok := r.connectorAt(textOf(v, "url"))
 	configuration, _ := v.Get("tool_configuration")
 	allowed, _ := configuration.Get("allowed_tools")
-	wanted, readable := listed(allowed)
+	wanted, readable := listed(allowed, "tool_names")
 	tools, code := r.granted(c, wanted)
 	if !ok || !readable || !r.unconnected(name) || len(tools) == 0 || stranger(v, "type name url authorization_token tool_configuration") != "" || stranger(configuration, "enabled allowed_tools") != "" {
 		why := foreign
@@ -204,8 +226,12 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	switch {
 	case i < 0:
 		return capability.ScopeViolation, "no server of its name is left in mcp_servers"
-	case stranger(v, "type mcp_server_name cache_control configs default_config") != "":
+	case stranger(v, "type mcp_server_name cache_control configs default_config tools") != "":
 		return capability.ScopeViolation, foreign
+	}
+	if pinned, _ := v.Get("tools"); pinned.Kind() != wire.Invalid && pinned.Kind() != wire.Null && !r.stated(r.connected[i].Name, pinned) {
+		r.without(v, "tools")
+		r.note(unlisted("mcp_toolset " + clip(r.connected[i].Name)))
 	}
 	configs, _ := v.Get("configs")
 	general, _ := v.Get("default_config")
@@ -219,18 +245,53 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 		if len(tools) > 0 {
 			text = append(text, ',')
 		}
-		text, tools = append(append(wire.AppendString(text, t), ':'), `{"enabled":true}`...), append(tools, t)
+		text, tools = append(append(wire.AppendString(text, t), ':'), setting("true", one)...), append(tools, t)
 	}
 	if text = append(text, '}'); len(tools) == 0 {
 		return capability.ScopeViolation, "none of its tools is both asked for and covered by tool.invoke"
 	}
 	r.toolsets = append(r.toolsets, r.connected[i].Name)
 	changed := r.set(v, "configs", text)
-	if r.set(v, "default_config", []byte(`{"enabled":false}`)) || changed {
+	if r.set(v, "default_config", setting("false", general)) || changed {
 		c, _ := r.connectorAt(r.connected[i].URL)
 		r.note(Change{Tool: "mcp_toolset " + clip(r.connected[i].Name), Did: Narrowed, Code: capability.ScopeViolation, Why: "it offers no more than tool.invoke covers", Tools: c.named(tools)})
 	}
 	return "", ""
+}
+
+// setting switches a tool on or off. Whether it is loaded later stays.
+func setting(enabled string, config wire.Value) []byte {
+	text := `{"enabled":` + enabled
+	if later, _ := config.Get("defer_loading"); later.Kind() == wire.Bool {
+		text += `,"defer_loading":` + string(later.Raw())
+	}
+	return []byte(text + "}")
+}
+
+// listing keeps what a server has listed earlier where it stays and offers all of that. Without,
+// the provider asks it again.
+func (r *request) listing(v wire.Value) bool {
+	server := textOf(v, "mcp_server_name")
+	tools, _ := v.Get("tools")
+	if stranger(v, "type mcp_server_name tools") == "" && r.stated(server, tools) {
+		return true
+	}
+	r.note(unlisted("mcp_tool_listing " + clip(server)))
+	return false
+}
+
+func unlisted(what string) Change {
+	return Change{Tool: what, Did: Omitted, Code: capability.ScopeViolation, Why: "it lists tools that no server in mcp_servers offers: the provider asks again"}
+}
+
+// stated reports whether a list names only tools that a server which stays offers.
+func (r *request) stated(server string, tools wire.Value) bool {
+	known := tools.Kind() == wire.Array && tools.Len() > 0
+	for t := range tools.Elems() {
+		r.opaqueIn(t, ofFunction)
+		known = known && r.offers(server, textOf(t, "name")) && stranger(t, "name description input_schema") == ""
+	}
+	return known
 }
 
 // enabled reads the switch of one tool.

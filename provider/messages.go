@@ -213,7 +213,7 @@ func (r *request) block(v wire.Value) bool {
 			r.elements(added, r.block)
 		}
 	case "mcp_tool_listing":
-		r.forbid("what a foreign MCP server offers is not taken from a message")
+		return r.listing(v)
 	default:
 		return r.unknown(kind)(v)
 	}
