@@ -437,7 +437,7 @@ func TestTranslate(t *testing.T) {
 		"gemini":     `googleSearch= urlContext= codeExecution={"codeExecution":{}} googleMaps= fileSearch= computerUse=`,
 		"perplexity": `search={"model":"sonar","search_domain_filter":["github.com"]}`,
 		"mistral":    `web_search= web_search_premium= code_interpreter={"type":"code_interpreter"} image_generation= document_library=`,
-		"xai":        `web_search={"type":"web_search","filters":{"allowed_domains":["github.com"]}} x_search= view_image= view_x_video= code_interpreter={"type":"code_interpreter"} file_search=`,
+		"xai":        `web_search={"type":"web_search","filters":{"allowed_domains":["github.com"]}} x_search= view_image= view_x_video= code_interpreter={"type":"code_interpreter"} file_search= image_generation=`,
 	} {
 		vendor, _ := provider.Lookup(name)
 		var got []string

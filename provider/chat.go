@@ -74,7 +74,7 @@ func (r *request) extra(name string) rule {
 			return r.refusedIfTrue("a response is read as it is made, not later")
 		case "reasoning":
 			return r.sniffed
-		case "max_turns":
+		case "logprobs", "max_turns":
 			return keep
 		}
 	}
@@ -249,7 +249,7 @@ func searches(name string) bool {
 func (r *request) routerMember(name string) rule {
 	switch name {
 	case "min_p", "top_k", "top_a", "repetition_penalty", "route", "transforms", "usage", "include_reasoning",
-		"session_id", "trace", "debug", "cache_control", "structured_outputs":
+		"session_id", "trace", "debug", "cache_control", "structured_outputs", "frequency_penalty", "presence_penalty", "modalities":
 		return keep
 	case "provider", "reasoning", "stop_server_tools_when":
 		return r.sniffed
@@ -272,7 +272,7 @@ func (r *request) plugin(v wire.Value) bool {
 	case "web":
 		code, why = r.scoped(v, scope{
 			verb: webSearch, allowed: "include_domains", blocked: "exclude_domains", engines: "exa firecrawl parallel perplexity", wide: "x_search",
-			members: "id enabled engine include_domains exclude_domains max_results max_uses search_prompt user_location x_search",
+			members: "id enabled engine include_domains exclude_domains max_results max_uses mode search_prompt user_location x_search",
 		}, id)
 	case "web-fetch":
 		code, why = r.scoped(v, scope{

@@ -25,14 +25,15 @@ type Endpoint struct {
 type form uint8
 
 const (
-	formNone       form = iota
-	formMessages        // Anthropic
-	formResponses       // OpenAI
-	formChat            // OpenAI, and many others
-	formGenerate        // Google
-	formCount           // Google: the same within another object
-	formEmbed           // texts only
-	formEmbedParts      // Google: content, and nothing that runs
+	formNone        form = iota
+	formMessages         // Anthropic
+	formResponses        // OpenAI
+	formInputTokens      // OpenAI: the same, of which nothing is answered
+	formChat             // OpenAI, and many others
+	formGenerate         // Google
+	formCount            // Google: the same within another object
+	formEmbed            // texts only
+	formEmbedParts       // Google: content, and nothing that runs
 )
 
 // route is an endpoint of the list. A star in a path stands for the name of one
@@ -56,7 +57,7 @@ func anthropicRoutes() []route {
 func openRoutes() []route {
 	return []route{
 		{"POST", "/v1/responses", formResponses, ""},
-		{"POST", "/v1/responses/input_tokens", formResponses, ""},
+		{"POST", "/v1/responses/input_tokens", formInputTokens, ""},
 		{"POST", "/v1/chat/completions", formChat, ""},
 		{"POST", "/v1/embeddings", formEmbed, ""},
 		{"GET", "/v1/models", formNone, ""},
@@ -150,11 +151,15 @@ func (r route) matches(path string) bool {
 	}
 	model, begins := strings.CutPrefix(path, before)
 	model, ends := strings.CutSuffix(model, after)
-	return begins && ends && isModel(model)
+	return begins && ends && isModel(model, after == "")
 }
 
-// isModel reports whether a part of a path is the plain name of a model.
-func isModel(name string) bool {
+// isModel reports whether a part of a path is the plain name of a model. One that OpenAI has
+// tuned has colons in it, where nothing stands behind.
+func isModel(name string, last bool) bool {
+	if tuned, ok := strings.CutPrefix(name, "ft:"); ok && last {
+		name = strings.ReplaceAll(tuned, ":", "")
+	}
 	return name != "" && name[0] != '.' && strings.Trim(name, plain) == ""
 }
 

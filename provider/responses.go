@@ -15,7 +15,9 @@ func (r *request) responses(root wire.Value) {
 	r.resume(root)
 	r.unnamed(root)
 	r.inOrder(root, r.responsesMember, "tools", "input")
-	r.shown(root)
+	if r.form == formResponses {
+		r.shown(root)
+	}
 }
 
 func (r *request) responsesMember(name string) rule {
@@ -30,6 +32,10 @@ func (r *request) responsesMember(name string) rule {
 		return keep
 	case "access_programs", "context_management", "image", "moderation", "prompt_cache_options", "reasoning":
 		return r.sniffed
+	case "personality":
+		if r.form == formInputTokens {
+			return keep
+		}
 	case "model":
 		return r.modelMember
 	case "input":

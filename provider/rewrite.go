@@ -123,7 +123,7 @@ func (r *request) walk(root wire.Value, path string) {
 	switch r.form {
 	case formMessages:
 		r.messages(root)
-	case formResponses:
+	case formResponses, formInputTokens:
 		r.responses(root)
 	case formChat:
 		r.chat(root)

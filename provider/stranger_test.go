@@ -47,6 +47,24 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestPlainMembers: what a vendor's endpoints take goes up as it is.
+func TestPlainMembers(t *testing.T) {
+	const count = "openai /v1/responses/input_tokens"
+	for _, tt := range []struct{ where, body string }{
+		{count, `{"model":"m","input":"x","personality":"friendly","tools":[{"type":"web_search","filters":{"allowed_domains":["a.example"]}}]}`},
+		{grok, `{"model":"m","input":"x","logprobs":true,"top_logprobs":2,"tools":[{"type":"image_generation","action":"auto"}]}`},
+		{router, `{"model":"x/y","messages":[],"plugins":[{"id":"web","engine":"exa","mode":"fast","include_domains":["a.example"]}]}`},
+		{"openrouter /v1/responses", `{"model":"x/y","input":"x","frequency_penalty":0.1,"presence_penalty":0.1,"modalities":["text"]}`},
+	} {
+		if out, changes, refused := rewrite(t, tt.where, tt.body, holding(t, hosts("*.a.example"), "provider.image_generation")); out != tt.body || refused != nil || len(changes) > 0 {
+			t.Errorf("%s goes up as %s: %s, %v", tt.body, out, did(changes), refused)
+		}
+	}
+	if out, _, refused := rewrite(t, count, `{"input":"x","previous_response_id":"r"}`, holding(t)); refused == nil || refused.Code != capability.Forbidden {
+		t.Errorf("%s, %v", out, refused)
+	}
+}
+
 // TestStrangers: whatever a member is called that no rule knows, and whichever object of a
 // tool, a connector or a container it stands in, it does not go up.
 func TestStrangers(t *testing.T) {
@@ -65,6 +83,8 @@ func TestStrangers(t *testing.T) {
 		{messages, `{"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.example"]}]}`},
 		{messages, `{"messages":[],"mcp_servers":[{"type":"url","name":"a","url":"https://mcp.hub.example/","tool_configuration":{"allowed_tools":["read"]}}],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","default_config":{"enabled":true}}]}`},
 		{messages, `{"messages":[],"container":{"id":null}}`},
+		{messages, `{"mcp_servers":[{"type":"url","name":"a","url":"https://mcp.hub.example/"}],"messages":[{"role":"assistant","content":[{"type":"mcp_tool_listing","mcp_server_name":"a","tools":[{"name":"read"}]}]}]}`},
+		{responses, `{"input":"x","tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["read"]}}]}`},
 	} {
 		if out, changes, refused := rewrite(t, tt.where, tt.body, p); refused != nil || strings.Contains(did(changes), provider.Omitted) {
 			t.Fatalf("%s: %s, %s, %v", tt.body, out, did(changes), refused)

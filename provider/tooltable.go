@@ -123,7 +123,7 @@ func xaiTool(kind string) tool {
 			inner:   "allowed_domains excluded_domains",
 			wide:    "enable_image_search enable_image_understanding", flat: true,
 		}}
-	case "x_search", "view_image":
+	case "x_search", "view_image", "image_generation":
 		return tool{use: unscoped, verb: kind}
 	case "view_x_video":
 		return tool{use: unscoped, verb: "x_search"}

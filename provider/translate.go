@@ -154,7 +154,7 @@ func ownTools(k kit) []string {
 	case perplexityKit:
 		return []string{"search"}
 	case xaiKit:
-		return []string{"web_search", "x_search", "view_image", "view_x_video", "code_interpreter", "file_search"}
+		return []string{"web_search", "x_search", "view_image", "view_x_video", "code_interpreter", "file_search", "image_generation"}
 	}
 	return nil
 }
