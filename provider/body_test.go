@@ -87,13 +87,13 @@ func TestBody(t *testing.T) {
 		},
 		"the end of the cached part": {
 			where: messages, body: `{"tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"web_search","cache_control":{"type":"ephemeral"}}]}`,
-			sent: `{"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral"}}]}`, did: "omitted web_search_20250305 capability_absent",
+			sent: `{"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral"}}]}`, did: "omitted web_search_20250305 capability_absent; repaired cache_control",
 		},
 		"a source that is gone": {
 			where: messages, grants: held,
 			body: `{"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["x.example"]},{"type":"web_fetch_20260318","name":"web_fetch","allowed_callers":["direct"],"allowed_domains":["github.com"],"url_sources":{"server_tool_results":{"type":"only","tools":[{"type":"tool_reference","name":"web_search"}]},"client_tool_results":{"type":"except","tools":[{"type":"tool_reference","name":"f"},{"type":"tool_reference","name":"web_search"}]}}}]}`,
 			sent: `{"tools":[{"type":"web_fetch_20260318","name":"web_fetch","allowed_callers":["direct"],"allowed_domains":["github.com"],"url_sources":{"server_tool_results":{"type":"none"},"client_tool_results":{"type":"except","tools":[{"type":"tool_reference","name":"f"}]}}}]}`,
-			did:  "omitted web_search_20250305 scope_violation",
+			did:  "omitted web_search_20250305 scope_violation; repaired url_sources",
 		},
 		"a function that code would call": {
 			where: messages, body: `{"tools":[{"name":"f","input_schema":{},"allowed_callers":["direct","code_execution_20260120"]}]}`,
@@ -129,9 +129,13 @@ func TestBody(t *testing.T) {
 			sent: `{"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},"parallel_tool_calls":true}`,
 			did:  "omitted code_interpreter capability_absent; repaired tool_choice",
 		},
+		"a tool that is gone, added again": {
+			where: messages, body: `{"tools":[{"name":"f"},{"type":"code_execution_20250825","name":"code_execution"}],"messages":[{"role":"system","content":[{"type":"text","text":"t"}` + strings.Repeat(`,{"type":"tool_addition","tool":{"type":"tool_reference","name":"code_execution"}}`, 2) + `]}]}`,
+			sent: `{"tools":[{"name":"f"}],"messages":[{"role":"system","content":[{"type":"text","text":"t"}]}]}`, did: "omitted code_execution_20250825 capability_absent; repaired tool_addition",
+		},
 		"parallel calls of nothing": {
 			where: responses, body: `{"parallel_tool_calls":true,"tools":[{"type":"image_generation"}],"tool_choice":"required"}`, sent: `{}`,
-			did: "omitted image_generation capability_absent; repaired tool_choice",
+			did: "omitted image_generation capability_absent; repaired parallel_tool_calls; repaired tool_choice",
 		},
 		"a network of its own": {
 			where: responses, grants: []string{"provider.code_execution", hosts("*.github.com", "*.example.com"), "net.post{hosts=[*.github.com]}", "net.put{hosts=[*]}", "net.delete{hosts=[*.github.com,*.x.example]}"},
@@ -357,6 +361,11 @@ func TestConnectors(t *testing.T) {
 		"those of tomorrow": {
 			where: responses, grants: grants, change: listed,
 			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tags":["a"]}}]}`, sent: `{}`, did: "omitted mcp not_available",
+		},
+		"tools that were listed again and again": {
+			where: messages, change: listed,
+			body: `{"messages":[{"role":"assistant","content":[{"type":"text","text":"t"}` + strings.Repeat(`,{"type":"mcp_tool_listing","mcp_server_name":"a","tools":[{"name":"read"}]}`, 200) + `]}]}`,
+			sent: `{"messages":[{"role":"assistant","content":[{"type":"text","text":"t"}]}]}`, did: "omitted mcp_tool_listing a scope_violation",
 		},
 		"tools that are loaded later": {
 			where: messages, grants: grants, change: listed,

@@ -157,7 +157,11 @@ func (r *request) source(v wire.Value, lost map[string]bool) {
 		return
 	}
 	mark := len(r.edits)
-	if r.elements(listed, func(t wire.Value) bool { return !lost[textOf(t, "name")] }) {
+	stays := r.elements(listed, func(t wire.Value) bool { return !lost[textOf(t, "name")] })
+	if len(r.edits) > mark {
+		r.noteOnce(Change{Tool: "url_sources", Did: Repaired, Why: "some tools that it names are left out"})
+	}
+	if stays {
 		return
 	}
 	r.edits = r.edits[:mark]

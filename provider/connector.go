@@ -276,7 +276,7 @@ func (r *request) listing(v wire.Value) bool {
 	if stranger(v, "type mcp_server_name tools") == "" && r.stated(server, tools) {
 		return true
 	}
-	r.note(unlisted("mcp_tool_listing " + clip(server)))
+	r.noteOnce(unlisted("mcp_tool_listing " + clip(server)))
 	return false
 }
 

@@ -268,7 +268,11 @@ func (r *request) addition(v wire.Value) bool {
 		definition, _ := v.Get("definition")
 		return r.tool(definition)
 	case "tool_reference":
-		return !r.lost(func(ref reference) bool { return ref.name == name })
+		lost := r.lost(func(ref reference) bool { return ref.name == name })
+		if lost {
+			r.noteOnce(Change{Tool: "tool_addition", Did: Repaired, Why: "a tool that it names is left out"})
+		}
+		return !lost
 	case "mcp_tool_reference", "mcp_toolset_reference":
 		server := textOf(v, "server_name")
 		whole := kind == "mcp_toolset_reference" && slices.Contains(r.toolsets, server) // as far as the toolset goes

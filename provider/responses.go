@@ -55,7 +55,13 @@ func (r *request) responsesMember(name string) rule {
 }
 
 // parallel goes with the tools.
-func (r *request) parallel(wire.Value) bool { return len(r.gone) == 0 || len(r.kept) > 0 }
+func (r *request) parallel(wire.Value) bool {
+	stays := len(r.gone) == 0 || len(r.kept) > 0
+	if !stays {
+		r.note(Change{Tool: "parallel_tool_calls", Did: Repaired, Why: "no tool stays"})
+	}
+	return stays
+}
 
 // input judges what a response is made from: text, or a list of items.
 func (r *request) input(v wire.Value) bool {

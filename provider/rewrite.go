@@ -397,3 +397,10 @@ func (r *request) note(c Change) {
 	}
 	r.changes = append(r.changes, c)
 }
+
+// noteOnce records what may be done again and again in a conversation.
+func (r *request) noteOnce(c Change) {
+	if !slices.ContainsFunc(r.changes, func(o Change) bool { return o.Tool == c.Tool && o.Why == c.Why }) {
+		r.note(c)
+	}
+}

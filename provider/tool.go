@@ -326,6 +326,7 @@ func (r *request) moveCache(v wire.Value) {
 	}
 	if _, has := last.Get("cache_control"); mark != nil && !has {
 		r.set(last, "cache_control", mark)
+		r.note(Change{Tool: "cache_control", Did: Repaired, Why: "the tool that it stood in is left out"})
 	}
 }
 
