@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -86,11 +87,14 @@ func Hear(ctx context.Context, said io.Reader, s Sink) (Answer, error) {
 	return got.answer, nil
 }
 
-// Lines reads all lines that are not longer than limit.
+// Lines reads all lines, and the end of those that are longer than limit.
 func Lines(src io.Reader, limit int) (all []string, err error) {
 	in := lines{src: src, limit: limit}
 	for {
 		line, err := in.next()
+		if errors.Is(err, errLong) {
+			line, err = in.skip()
+		}
 		if err != nil {
 			return all, err
 		}

@@ -190,6 +190,8 @@ func (s *fakeServer) call(m asking, tool string, n int) {
 		result(m.ID, `{}`)
 	case "size":
 		result(m.ID, `{"text":"%s"}`, strings.Repeat("x", n))
+	case "long":
+		send(strings.Replace(longAnswers()[n].line, "LONG", strings.Repeat("x", 1<<20), 1), string(m.ID))
 	case "endless":
 		chunk := bytes.Repeat([]byte("x"), 1<<20)
 		for range n {

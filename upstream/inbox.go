@@ -70,6 +70,76 @@ func (p *pipe) unreadable(text []byte, cause error) error {
 	return nil
 }
 
+// overlong fails the call that a line which is too long was to answer, and passes over
+// the rest of it. A line that names no call may have been for any of them: it ends the
+// connection. Many servers write the id behind the result.
+func (p *pipe) overlong(in *lines, head []byte) error {
+	id, isAnswer := idBefore(head)
+	if !isAnswer {
+		return errLong
+	}
+	fail := func(id int64) {
+		if c := p.pick(id); c != nil {
+			c.reply <- reply{failed: p.failed("answers with too much; ask it for less", false, errLong)}
+			return
+		}
+		p.said.odd("a long answer that nobody waits for", nil)
+	}
+	if id > 0 {
+		fail(id)
+	}
+	end, err := in.skip()
+	if err != nil || id > 0 {
+		return err
+	}
+	if id = idBehind(end); id == 0 {
+		return errLong
+	}
+	fail(id)
+	return nil
+}
+
+// idBefore reads the beginning of a line, and reports whether it is an answer. The id
+// is that of the answer, 0 if it does not stand in front of the result.
+func idBefore(line []byte) (id int64, isAnswer bool) {
+	in := json.NewDecoder(bytes.NewReader(line[:min(len(line), idWithin)]))
+	if open, err := in.Token(); err != nil || open != json.Delim('{') {
+		return 0, false
+	}
+	for {
+		key, _ := in.Token()
+		switch key {
+		case "result", "error":
+			return id, true
+		case "id":
+			if in.Decode(&id) != nil {
+				return 0, false
+			}
+		case "jsonrpc":
+			if _, err := in.Token(); err != nil {
+				return 0, false
+			}
+		default:
+			return 0, false
+		}
+	}
+}
+
+// idBehind reads the id in front of the last bracket of a line, 0 if there is none.
+// Quotes as they are stand in no string, so that it is a key of the whole message.
+func idBehind(end []byte) int64 {
+	end, whole := bytes.CutSuffix(bytes.TrimSpace(end), []byte("}"))
+	at := bytes.LastIndex(end, []byte(`"id":`))
+	if !whole || at < 1 || !bytes.ContainsRune([]byte(",{ "), rune(end[at-1])) {
+		return 0
+	}
+	id, err := strconv.ParseUint(string(bytes.TrimSpace(end[at+len(`"id":`):])), 10, 63)
+	if err != nil {
+		return 0
+	}
+	return int64(id)
+}
+
 // idWithin is how much of a line is looked at for the id of what it was to answer.
 const idWithin = 256
 

@@ -11,6 +11,9 @@ const (
 	firstRead = 64 << 10
 	// keepRead is the size of the largest buffer that outlives its line.
 	keepRead = 2 << 20
+	// mostSkipped is how many times its limit a line may be longer than that, to be
+	// passed over.
+	mostSkipped = 16
 )
 
 var errLong = errors.New("a message is too long")
@@ -25,26 +28,47 @@ type lines struct {
 }
 
 // next returns the next line, without its end. It holds until the one after. What
-// follows the last line break is no line.
+// follows the last line break is no line. Of one that is too long it returns the
+// beginning, with errLong: then skip goes on.
 func (r *lines) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(r.buf[r.seen:r.end], '\n'); i >= 0 {
 			line := r.buf[r.start : r.seen+i]
+			if len(line) > r.limit {
+				return line, errLong
+			}
 			r.seen += i + 1
 			r.start = r.seen
-			if len(line) > r.limit {
-				return nil, errLong
-			}
 			return line, nil
 		}
 		r.seen = r.end
-		if r.end-r.start > r.limit {
-			return nil, errLong
+		if line := r.buf[r.start:r.end]; len(line) > r.limit {
+			return line, errLong
 		}
 		if err := r.fill(); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// skip passes over a line that is too long, and returns the end of it, which holds
+// until the next line. It keeps no more of it, and gives up on one without an end.
+func (r *lines) skip() ([]byte, error) {
+	for passed := 0; passed/mostSkipped <= r.limit; {
+		if i := bytes.IndexByte(r.buf[r.seen:r.end], '\n'); i >= 0 {
+			end := r.buf[max(r.start, r.seen+i-idWithin) : r.seen+i]
+			r.seen += i + 1
+			r.start = r.seen
+			return end, nil
+		}
+		from := max(r.start, r.end-idWithin)
+		passed += from - r.start
+		r.start, r.seen = from, r.end
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errLong
 }
 
 // fill reads once, behind what there is of the line.

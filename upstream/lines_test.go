@@ -28,8 +28,10 @@ func TestLines(t *testing.T) {
 		{"carriage returns stay", "a\r\n", []string{"a\r"}, io.EOF},
 		{"many sizes", long + "\na\n" + small + "\n" + small + "\nb\n", []string{long, "a", small, small, "b"}, io.EOF},
 		{"at the limit", long + "\n", []string{long}, io.EOF},
-		{"over the limit", "a\n" + long + "x\nb\n", []string{"a"}, upstream.ErrLong},
-		{"over the limit without an end", "a\n" + long + "x", []string{"a"}, upstream.ErrLong},
+		{"over the limit", "a\n" + long + "y\nb\n", []string{"a", long[:255] + "y", "b"}, io.EOF},
+		{"far over the limit", "a\n" + strings.Repeat(long, 10) + "y\n" + long + "\nb\n", []string{"a", long[:255] + "y", long, "b"}, io.EOF},
+		{"over the limit without an end", "a\n" + long + "x", []string{"a"}, io.EOF},
+		{"without end", "a\n" + strings.Repeat(long, 18) + "\nb\n", []string{"a"}, upstream.ErrLong},
 		{"many short lines", strings.Repeat("short\n", 50000), strings.Fields(strings.Repeat("short ", 50000)), io.EOF},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -403,8 +403,11 @@ func (p *pipe) listen(ctx context.Context, out io.Reader) error {
 	in := lines{src: out, limit: p.limit}
 	for {
 		text, err := in.next()
-		if err == nil {
+		switch {
+		case err == nil:
 			err = p.take(ctx, text)
+		case errors.Is(err, errLong):
+			err = p.overlong(&in, text)
 		}
 		if err != nil {
 			return err
