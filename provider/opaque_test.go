@@ -122,7 +122,7 @@ func doubts(body string, v wire.Value) (doubtful []string, same string) {
 	behind := func(text string) string { return body[:end-1] + text + body[end-1:] }
 	switch comma := ","; v.Kind() {
 	case wire.String:
-		doubtful = []string{behind(`\u0000`)}
+		doubtful = []string{behind(`\u0000`), behind(`\ud800`)}
 	case wire.Object:
 		if end-start == len("{}") {
 			comma = ""
@@ -174,6 +174,7 @@ func TestOpaqueStays(t *testing.T) {
 		"tools twice":                         `{"messages":[],"tools":[],"Tools":[{"type":"web_search_20250305","name":"web_search"}]}`,
 		"a NUL in a type":                     `{"messages":[],"tools":[{"type":"web_search_20250305\u0000","name":"web_search"}]}`,
 		"a NUL in a name":                     `{"messages":[],"tools":[{"name":"f\u0000","input_schema":{}}]}`,
+		"half a pair in a name":               `{"messages":[],"tools":[{"name":"f\ud800","input_schema":{}}]}`,
 		"a NUL in an address":                 `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://a.example/\u0000"}}]}]}`,
 		"a NUL in a domain":                   `{"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["github.com\u0000.evil.example"]}]}`,
 		"a NUL in what is vouched for":        `{"messages":[],"tomorrow":"\u0000"}`,

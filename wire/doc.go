@@ -31,8 +31,8 @@
 //   - it keeps to the [Limits] in bytes, depth and number of values.
 //
 // A document that carries texts and schemas which nobody decides on can be read by
-// [Doc.ParseLoosely]: NULs and keys in different case are then faults to look at, and
-// no errors.
+// [Doc.ParseLoosely]: NULs, halves of pairs and keys in different case are then faults
+// to look at, and no errors.
 //
 // Everything else is a [*SyntaxError]. An accepted document is accepted by
 // encoding/json too, with the same strings, keys and numbers.

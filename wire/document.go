@@ -49,7 +49,7 @@ type Doc struct {
 	// What parsing needs, kept for the next document.
 	limits Limits
 	loose  bool    // so that the below are no errors
-	faults []int32 // where escaped NULs stand, and keys that another one differs from in case only
+	faults []int32 // where escaped NULs and halves of pairs stand, and keys that another one differs from in case only
 	pos    int
 	open   int32 // innermost open container, or none
 	depth  int

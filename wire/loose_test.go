@@ -26,7 +26,15 @@ func TestLoose(t *testing.T) {
 		{"a NUL alone", `"\u0000"`, []string{"escaped NUL in a string at byte 1"}},
 		{"two of them", `["\u0000",["\u0000"]]`, []string{"escaped NUL in a string at byte 2", "escaped NUL in a string at byte 12"}},
 		{"a raw NUL", "[\"\x00\"]", []string{""}},
-		{"a NUL and half a pair", `["\u0000\ud800"]`, []string{""}},
+		{"a NUL and half a pair", `["\u0000\ud800"]`, []string{"escaped NUL in a string at byte 2"}},
+		{"half a pair", `["a\ud800b"]`, []string{"half of a surrogate pair in a string at byte 3"}},
+		{"the other half", `["\udc00\u0000"]`, []string{"half of a surrogate pair in a string at byte 2"}},
+		{"half a pair and a pair", `["\ud83d\ude00","\ud83d\ud83d\ude00"]`, []string{"half of a surrogate pair in a string at byte 17"}},
+		{"half a pair behind a backslash", `["\\ud800"]`, nil},
+		{"half a pair in a key", `{"\udfff":1}`, []string{"half of a surrogate pair in a string at byte 2"}},
+		{"half a pair, raw", "[\"\xed\xa0\x80\"]", []string{""}},
+		{"half a pair and no escape", `["\ud800\ud8"]`, []string{""}},
+		{"two halves that are one key", `{"\ud800":1,"\udc00":2}`, []string{""}},
 		{"a NUL and no end", `["\u0000`, []string{""}},
 		{"case", `{"id":1,"ID":2}`, []string{`key "ID" is another key in different case at byte 8`}},
 		{"case, inside", `{"a":[{"id":1,"x":{},"Id":2}],"b":1}`, []string{`key "Id" is another key in different case at byte 21`}},
@@ -57,12 +65,21 @@ func TestLoose(t *testing.T) {
 			checkLoose(t, []byte(test.text))
 		})
 	}
+}
+
+// TestLooseTexts: a NUL says what it is, and half of a pair U+FFFD, which it is not.
+func TestLooseTexts(t *testing.T) {
 	var doc wire.Doc
-	if err := doc.ParseLoosely([]byte(`"\u0000"`), wire.Limits{}); err != nil {
-		t.Fatal(err)
-	}
-	if text, ok := doc.Root().Str(); !ok || text != "\x00" || !doc.Root().Equal("\x00") {
-		t.Errorf("it says %q", text)
+	for _, test := range []struct {
+		text, says string
+		is         bool
+	}{{`"\u0000"`, "\x00", true}, {`"\ud800"`, "\ufffd", false}} {
+		if err := doc.ParseLoosely([]byte(test.text), wire.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		if says, ok := doc.Root().Str(); !ok || says != test.says || doc.Root().Equal(says) != test.is {
+			t.Errorf("%s says %q", test.text, says)
+		}
 	}
 	if err := doc.Parse([]byte(`"\u0000"`), wire.Limits{}); err == nil || !doc.Sound() {
 		t.Error("what was read loosely once is read so again")
@@ -129,6 +146,7 @@ func TestLooseLaw(t *testing.T) {
 		data := random.next()
 		checkLoose(t, data)
 		checkLoose(t, bytes.ReplaceAll(data, []byte("a"), []byte(`\u0000`)))
+		checkLoose(t, bytes.ReplaceAll(data, []byte("a"), []byte(`\udbff`)))
 		checkLoose(t, bytes.ToUpper(data))
 	}
 }

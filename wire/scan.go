@@ -46,43 +46,49 @@ func skipPlain(data []byte, pos int) int {
 
 // scanString checks the string whose opening quote is at pos. It returns where
 // it ends and whether there is anything special in it, 1 for escapes and text
-// beyond ASCII; 0 means that it says what its bytes say. An escaped NUL is an error
-// unless nul is.
-func scanString(data []byte, pos int, nul bool) (end, special int, err error) {
+// beyond ASCII; 0 means that it says what its bytes say. An escaped NUL and half of a
+// surrogate pair are errors; read loosely, the fault is where the first of them is, 0
+// for nowhere.
+func scanString(data []byte, pos int, loose bool) (end, special, fault int, err error) {
 	i := skipPlain(data, pos+1)
 	if i < len(data) && data[i] == '"' {
-		return i + 1, 0, nil
+		return i + 1, 0, 0, nil
 	}
-	end, err = scanText(data, i, nul)
-	return end, 1, err
+	end, fault, err = scanText(data, i, loose)
+	return end, 1, fault, err
 }
 
 // stride is how much text the automaton reads before skipPlain is tried again,
 // which is faster where plain text follows and wasted where it does not.
 const stride = 1024
 
-// scanText checks the rest of a string from pos on and returns where it ends.
-func scanText(data []byte, pos int, nul bool) (end int, err error) {
+// scanText checks the rest of a string from pos on and returns where it ends, and where
+// its first fault is.
+func scanText(data []byte, pos int, loose bool) (end, fault int, err error) {
 	for at := ready; ; {
 		reach := min(pos+stride, len(data))
 		pos, at = inText.read(data[:reach], pos, at)
 		switch {
 		case pos == len(data):
-			return 0, misread(data, pos, at)
+			return 0, 0, misread(data, pos, at)
 		case pos == reach:
 			if at == ready {
 				pos = skipPlain(data, pos)
 			}
 		case at == ready && data[pos] == '"':
-			return pos + 1, nil
+			return pos + 1, fault, nil
 		case at == escaped && data[pos] == 'u':
-			n, err := scanHex(data, pos-1, nul)
-			if err != nil {
-				return 0, err
+			n, err := scanHex(data, pos-1)
+			switch {
+			case err == nil:
+			case n == 0 || !loose:
+				return 0, 0, err
+			case fault == 0:
+				fault = pos - 1
 			}
 			pos, at = pos-1+n, ready
 		default:
-			return 0, misread(data, pos, at)
+			return 0, 0, misread(data, pos, at)
 		}
 	}
 }
@@ -103,16 +109,22 @@ func misread(data []byte, pos int, at state) error {
 	return syntaxError(pos, "invalid UTF-8")
 }
 
-// scanHex checks the \u escape at pos and returns its length.
-func scanHex(data []byte, pos int, nul bool) (int, error) {
+// What a string is refused for that is read loosely.
+const (
+	textNUL  = "escaped NUL in a string"
+	textHalf = "half of a surrogate pair in a string"
+)
+
+// scanHex checks the \u escape at pos and returns its length, 0 when it is none.
+func scanHex(data []byte, pos int) (int, error) {
 	r, n := unescapeHex(data[pos:])
 	switch {
 	case n == 0:
 		return 0, syntaxError(pos, "invalid escape in a string")
-	case r == 0 && !nul:
-		return 0, syntaxError(pos, "escaped NUL in a string")
+	case r == 0:
+		return n, syntaxError(pos, textNUL)
 	case utf16.IsSurrogate(r):
-		return 0, syntaxError(pos, "half of a surrogate pair in a string")
+		return n, syntaxError(pos, textHalf)
 	}
 	return n, nil
 }
