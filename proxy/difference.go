@@ -30,7 +30,7 @@ func (p Pin) Hidden(mode Pins) string {
 // doubt says why a person must look at a definition first, "" if none has to.
 func (d *Definition) doubt() string {
 	var doc wire.Doc
-	if d.Text == "" || doc.Parse([]byte(d.Text), wire.Limits{Bytes: len(d.Text) + 1}) != nil {
+	if d.Text == "" || doc.ParseLoosely([]byte(d.Text), wire.Limits{Bytes: len(d.Text) + 1}) != nil {
 		return ""
 	}
 	if code, why := vet(doc.Root()); code != "" {

@@ -137,6 +137,22 @@ func TestHostileListsAreScrubbed(t *testing.T) {
 	}
 }
 
+// Secrets are taken out of what programs print, too.
+func TestHostilePrintIsScrubbed(t *testing.T) {
+	const printed = `{"content":[{"type":"text","text":"\u0000 hunter2 \ud800"}],"structuredContent":{"Path":"hunter2","PATH":1}}`
+	s := &scripted{}
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		return upstream.Answer{Result: []byte(printed)}, nil
+	}
+	w := startWith(t, proxy.Options{Scrub: hush}, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	if want := strings.ReplaceAll(printed, "hunter2", "[secret]"); !strings.Contains(a.Raw, want) {
+		t.Errorf("got %s", a.Raw)
+	}
+}
+
 // E: a question with a secret in it makes an answer that is not JSON.
 func TestHostileScrubbedQuestion(t *testing.T) {
 	s := asker(`{"k1":{"method":"elicitation/create","params":{"message":"hunter2","requestedSchema":{"type":"object","properties":{}}}}}`)

@@ -115,6 +115,10 @@ func oddResults() map[string]string {
 		"error":            `"error":{"code":-32000,"message":"no"}`,
 		"error_data":       `"error":{ "message":"n\u006f", "code":-32050,"data":{"n":9007199254740993 , "a":[1.0]},"more":{"x":1} }`,
 		"error_method":     `"error":{"code":-32601,"message":"no such method, says the tool","data":null}`,
+		"nul":              `"result":{"content":[{"type":"text","text":"a\u0000b"},{"type":"resource","resource":{"uri":"f:/a","text":"\u0000"}}]}`,
+		"surrogate":        `"result":{"content":[{"type":"text","text":"\ud800"},{"type":"text","text":"\ude00\ud83d"}]}`,
+		"case_structured":  `"result":{"content":[],"structuredContent":{"Path":"/bin","PATH":"/usr/bin","in":[{"id":"\u0000","ID":"\udfff"}]}}`,
+		"case_error_data":  `"error":{"code":-32000,"message":"\u0000","data":{"Path":"/bin","PATH":"\ud800"}}`,
 		"large":            `"result":{"content":[{"type":"text","text":"` + strings.Repeat("0123456789abcdef", 20<<20/16) + `"}]}`,
 	}
 }
@@ -184,9 +188,11 @@ func TestFidelityUnreadable(t *testing.T) {
 		"duplicate":     `"result":{"content":[],"a":1,"a":2}`,
 		"deep":          `"result":{"content":[{"x":{"k":1,"\u006b":2}}]}`,
 		"case":          `"result":{"content":[],"Content":[]}`,
-		"surrogate":     `"result":{"content":[{"type":"text","text":"\ud800"}]}`,
-		"reversed":      `"result":{"content":[{"type":"text","text":"\ude00\ud83d"}]}`,
-		"nul":           `"result":{"content":[{"type":"text","text":"\u0000"}]}`,
+		"case_type":     `"result":{"content":[],"resultType":"complete","ResultType":"input_required"}`,
+		"case_block":    `"result":{"content":[{"type":"text","text":"a","Text":"b"}]}`,
+		"case_error":    `"error":{"code":1,"message":"a","Code":-32042}`,
+		"case_pages":    `"error":{"code":-32042,"message":"a","data":{"elicitations":[],"Elicitations":[{}]}}`,
+		"nul_uri":       `"result":{"content":[{"type":"resource","resource":{"uri":"f:/\u0000","text":"a"}}]}`,
 		"raw_nul":       "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\x00\"}]}",
 		"control":       "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\x1b\"}]}",
 		"list":          `"result":[]`,
@@ -222,6 +228,48 @@ func TestFidelityUnreadable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFidelityFlaws: a definition that can be read in two ways is hidden, and no other. The
+// names of its arguments may differ in case.
+func TestFidelityFlaws(t *testing.T) {
+	entry := func(name, members string) []byte {
+		return []byte(`{"name":"` + name + `","inputSchema":{"type":"object","properties":{"id":{},"ID":{}},"$defs":{"a":{"properties":{"x":{},"X":{}}},"A":{}}},` + members + `}`)
+	}
+	want := [][]byte{plain("plain"), entry("case", `"outputSchema":{"type":"object","properties":{"Path":{},"PATH":{}}}`)}
+	hidden := map[string]string{
+		"nul": `"description":"\u0000"`, "surrogate": `"title":"\ud800"`, "name": `"Name":"case"`, "meta": `"_meta":{"a":1,"A":2}`,
+		"keyword": `"outputSchema":{"type":"object","$ref":"#/a","$Ref":"#/b"}`, "default": `"outputSchema":{"default":{"properties":{"a":1,"A":2}}}`,
+		"inner": `"outputSchema":{"properties":{"a":{"type":"string","Type":"object"}}}`, "nul_name": `"outputSchema":{"properties":{"a\u0000":{}}}`,
+	}
+	for _, r := range routes() {
+		t.Run(r.String(), func(t *testing.T) {
+			t.Parallel()
+			s := &script{Tools: slices.Clone(want)}
+			c := r.travel(t, s)
+			got := listed(t, c, r.agent)
+			if def := strings.Replace(string(want[1]), `"case"`, `"up__case"`, 1); string(got["up__case"]) != def {
+				t.Errorf("got %s, want %s", got["up__case"], def)
+			}
+			a := c.raw(r.agent, "1", "tools/call", `"name":"up__case","arguments":{"ID":1}`, "")
+			if !strings.Contains(a.Raw, `"got"`) {
+				t.Errorf("got %s", a.Raw)
+			}
+		})
+	}
+	s := &script{Tools: slices.Clone(want)}
+	for name, members := range hidden {
+		s.Tools = append(s.Tools, entry(name, members))
+	}
+	w := start(t, map[string]string{"scout": caller}, s.over(t, "up", "stdio"))
+	c := w.client("scout")
+	eventually(t, given, "the server is there", func() bool { return len(listed(t, c, true)) == len(want) })
+	for name := range hidden {
+		a := c.raw(true, "1", "tools/call", `"name":"up__`+name+`","arguments":{}`, "")
+		if d := denialOf(t, a); d.Code != "tool_rejected" {
+			t.Errorf("%s: %s", name, a.Raw)
+		}
 	}
 }
 

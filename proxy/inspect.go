@@ -16,6 +16,14 @@ type exam struct {
 	mirror upstream.Mirror
 }
 
+// look looks at a definition.
+func look(k listKind, it item) *exam {
+	if k == toolList {
+		return examine(it)
+	}
+	return skim(it)
+}
+
 // examine looks at the definition of a tool.
 func examine(it item) *exam {
 	def := it.doc.Root()
@@ -25,6 +33,9 @@ func examine(it item) *exam {
 	mirror, err := upstream.ParamHeaders(schema)
 	if err != nil {
 		x.code, x.why = capability.ToolRejected, err.Error()
+	}
+	if flaw := upstream.Flaw(it.doc); flaw != nil {
+		x.code, x.why = capability.ToolRejected, "the definition can be read in different ways: "+flaw.Error()
 	}
 	x.mirror = mirror
 	return x
@@ -37,6 +48,9 @@ func skim(it item) *exam {
 	x := &exam{why: suspicion(def)}
 	if x.why != "" {
 		x.code, x.digest = capability.ToolQuarantined, digest(def)
+	}
+	if flaw := upstream.Flaw(it.doc); flaw != nil {
+		x.code, x.why = capability.ToolRejected, "it can be read in different ways: "+flaw.Error()
 	}
 	return x
 }
@@ -53,20 +67,24 @@ const (
 func (s *Server) withheld(u *Upstream, kind, key string, items []item) map[int]ruling {
 	var seen []sighting
 	var places []int
+	held := map[int]ruling{}
 	for i, it := range items {
-		if x := it.exam; x != nil && x.code != "" {
+		switch x := it.exam; {
+		case x == nil || x.code == "":
+		case x.code == capability.ToolRejected:
+			held[i] = ruling{x.code, x.why}
+		default:
 			seen = append(seen, sighting{tool: kind + it.text(key), definition: it.doc.Root(), digest: x.digest, suspicion: x.why})
 			places = append(places, i)
 		}
 	}
 	if len(seen) == 0 {
-		return nil
+		return held
 	}
 	rulings, err := s.pins.judge(u.Name, Off, seen, s.now())
 	if err != nil {
 		s.log.Error("definitions are hidden because of their pins", "error", err)
 	}
-	held := make(map[int]ruling, len(rulings))
 	for i, r := range rulings {
 		if r.code != "" {
 			held[places[i]] = r

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"capgate/capability"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -330,6 +331,7 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 		return nil, err
 	}
 	items := make([]item, len(raw))
+	rejected, why := 0, ""
 	for i, r := range raw {
 		if i < len(before) && bytes.Equal(before[i].raw, r) {
 			items[i] = before[i]
@@ -341,11 +343,13 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 			return nil, fmt.Errorf("upstream %q: entry %d of %s: %w", l.up().Name, i, method, err)
 		}
 		items[i] = item{raw: r, doc: doc}
-		if k == toolList {
-			items[i].exam = examine(items[i])
-		} else {
-			items[i].exam = skim(items[i])
+		items[i].exam = look(k, items[i])
+		if x := items[i].exam; x.code == capability.ToolRejected {
+			rejected, why = rejected+1, x.why
 		}
+	}
+	if rejected > 0 {
+		l.tenant.server.log.Warn("entries of a list are hidden", "upstream", l.up().Name, "method", method, "entries", rejected, "error", why)
 	}
 	return items, nil
 }
@@ -355,7 +359,8 @@ func objectOf(ctx context.Context, raw []byte) (*wire.Doc, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	doc, err := wire.Parse(raw)
+	doc := new(wire.Doc)
+	err := doc.ParseLoosely(raw, wire.Limits{}) // it is judged by its flaws
 	if err == nil && doc.Root().Kind() != wire.Object {
 		err = errors.New("it is not an object")
 	}

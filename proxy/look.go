@@ -161,7 +161,7 @@ const bytesOfToken = 4
 // what arguments it takes.
 func tokens(definition []byte) int {
 	var doc wire.Doc
-	if doc.Parse(definition, wire.Limits{Bytes: len(definition) + 1}) != nil {
+	if doc.ParseLoosely(definition, wire.Limits{Bytes: len(definition) + 1}) != nil {
 		return 0
 	}
 	size := 0

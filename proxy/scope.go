@@ -118,7 +118,7 @@ func isLine(text string) bool {
 // by, with its scope behind the description. Nothing else of it changes.
 func advertised(raw []byte, name, scope string) []byte {
 	var doc wire.Doc
-	if doc.Parse(raw, wire.Limits{Bytes: len(raw) + 1}) != nil {
+	if doc.ParseLoosely(raw, wire.Limits{Bytes: len(raw) + 1}) != nil {
 		return raw
 	}
 	var all []edit

@@ -21,7 +21,7 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 		return b, true
 	}
 	var doc wire.Doc
-	return clean, doc.Parse(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
+	return clean, doc.ParseLoosely(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
 }
 
 // isClean reports whether nothing secret is in what a server wrote.

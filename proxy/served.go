@@ -166,9 +166,8 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 // readEntry reads an entry of skills/list. One that is not as it must be has a flaw,
 // and keeps the place that it claims.
 func readEntry(raw []byte) *served {
-	s := new(served)
-	doc, err := wire.Parse(raw)
-	if err != nil {
+	s, doc := new(served), new(wire.Doc)
+	if err := doc.ParseLoosely(raw, wire.Limits{}); err != nil {
 		s.flaw = err.Error()
 		return s
 	}
@@ -191,6 +190,9 @@ func readEntry(raw []byte) *served {
 		s.flaw = "it does not list its files"
 	default:
 		s.flaw = s.readFiles(files)
+	}
+	if flaw := upstream.Flaw(doc); flaw != nil {
+		s.flaw = flaw.Error()
 	}
 	return s
 }

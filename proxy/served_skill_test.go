@@ -366,6 +366,7 @@ func TestServedSkillsWithFlaws(t *testing.T) {
 		"a URI that moves":                  {strings.ReplaceAll(entry("["+self+"]"), root, "skill://x/../flawed")},
 		"a URI without a name":              {strings.ReplaceAll(entry("["+self+"]"), root+"/", "skill://")},
 		"two names for a key":               {strings.Replace(entry("["+self+"]"), `"uri"`, `"URI":"x","uri"`, 1)},
+		"a NUL":                             {strings.Replace(entry("["+self+"]"), "About flawed.", `\u0000`, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSkillServer(true, map[string]string{"skill://good/SKILL.md": skillText("good", "", "Good.\n"), root + "/SKILL.md": text, root + "/in/SKILL.md": text, root + "/a.md": hiddenText})
@@ -375,9 +376,6 @@ func TestServedSkillsWithFlaws(t *testing.T) {
 			c := w.client("scout")
 			c.initialize("{}")
 			want := []string{"skill://files/good/SKILL.md"}
-			if name == "two names for a key" { // the whole message cannot be read in one way only
-				want = nil
-			}
 			if diff := cmp.Diff(want, skillURIs(listSkills(t, c.request))); diff != "" {
 				t.Error(diff)
 			}

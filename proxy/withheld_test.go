@@ -78,3 +78,30 @@ func TestWithheldTellsNothing(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestWithheldFlaws: a prompt, a resource or a template that can be read in two ways is
+// shown to nobody, and there is nothing to approve. What stands beside it is shown.
+func TestWithheldFlaws(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"prompts/list":             `"prompts":[{"name":"good"},{"name":"bad","description":"\u0000"}]`,
+		"resources/list":           `"resources":[{"uri":"note://good","name":"good"},{"uri":"note://bad","URI":"note://good","name":"n"}]`,
+		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"memo://{x}","name":"good"},{"uriTemplate":"bad://{x}","name":"\ud800"}]`,
+	}}
+	kept := &drawer{}
+	w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for method := range s.lists {
+		if list := c.request(method, "{}").Raw; !strings.Contains(list, "good") || strings.Contains(list, "bad") {
+			t.Errorf("%s: %s", method, list)
+		}
+	}
+	for method, params := range map[string]string{"prompts/get": `{"name":"up__bad"}`, "resources/read": `{"uri":"note://bad"}`, "resources/subscribe": `{"uri":"bad://x"}`} {
+		if d := denialOf(t, c.request(method, params)); d.Code != "tool_rejected" {
+			t.Errorf("%s: %+v", method, d)
+		}
+	}
+	if kept.data != nil {
+		t.Errorf("there is something to approve: %s", kept.data)
+	}
+}

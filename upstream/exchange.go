@@ -29,6 +29,7 @@ const (
 type exchange struct {
 	*web
 	id     int64
+	method string
 	sink   Sink
 	stance *stance // it was sent with
 	into   *[]byte // where the answer may be read into
@@ -84,7 +85,7 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if lent && len(body) >= largeBody {
 		p.sent = r.Sent
 	}
-	x.into, x.body.room = r.Into, r.Room
+	x.method, x.into, x.body.room = r.Method, r.Into, r.Room
 	resp, err := x.carry(x.ctx, x.post, header, p)
 	if err != nil {
 		return Answer{}, err
@@ -148,10 +149,18 @@ func (x *exchange) read(doc *wire.Doc, data []byte) (message, error) {
 		x.indexing <- struct{}{}
 		defer func() { <-x.indexing }()
 	}
-	if err := doc.Parse(data, wire.Limits{Bytes: x.limit}); err != nil {
+	if err := doc.ParseLoosely(data, wire.Limits{Bytes: x.limit}); err != nil {
 		return message{}, err
 	}
-	return read(doc)
+	m, err := read(doc)
+	if err != nil {
+		return message{}, err
+	}
+	method := ""
+	if m.kind == answered && x.isMine(m) {
+		method = x.method
+	}
+	return m, misread(doc, method)
 }
 
 // isMine reports whether an answer names the request of the exchange, by a number

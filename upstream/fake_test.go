@@ -107,7 +107,12 @@ func (s *fakeServer) read() (m asking, err error) {
 }
 
 func (s *fakeServer) handle(m asking) {
+	if string(m.Params) == `{"print":true}` {
+		m.Method = "print"
+	}
 	switch m.Method {
+	case "print":
+		result(m.ID, `{"messages":[],"contents":[{"text":"\u0000"}],"tools":[],"content":[{"text":"\u0000"}]}`)
 	case "server/discover":
 		s.discover(m)
 	case "initialize":
@@ -190,6 +195,8 @@ func (s *fakeServer) call(m asking, tool string, n int) {
 		result(m.ID, `{}`)
 	case "size":
 		result(m.ID, `{"text":"%s"}`, strings.Repeat("x", n))
+	case "print":
+		send(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, printed()[n].member)
 	case "long":
 		send(strings.Replace(longAnswers()[n].line, "LONG", strings.Repeat("x", 1<<20), 1), string(m.ID))
 	case "endless":

@@ -26,10 +26,13 @@ func (p *pipe) take(ctx context.Context, text []byte) error {
 		return nil
 	}
 	defer p.doc.Reset()
-	if err := p.doc.Parse(text, wire.Limits{Bytes: p.limit}); err != nil {
+	if err := p.doc.ParseLoosely(text, wire.Limits{Bytes: p.limit}); err != nil {
 		return p.unreadable(text, err)
 	}
 	m, err := read(&p.doc)
+	if err == nil && !p.doc.Sound() {
+		err = misread(&p.doc, p.methodOf(m))
+	}
 	if err != nil {
 		return p.unreadable(text, err)
 	}
@@ -160,6 +163,17 @@ func looseID(text []byte) *int64 {
 		return nil
 	}
 	return &id
+}
+
+// methodOf returns the method that a message answers, "" for any other message.
+func (p *pipe) methodOf(m message) string {
+	id, _ := m.id.Int64()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.pending[id]; c != nil && m.kind == answered {
+		return c.method
+	}
+	return ""
 }
 
 // pick takes a call out of those that wait, nil if there is none of this id.

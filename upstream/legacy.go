@@ -45,6 +45,7 @@ type feed struct {
 
 // waiter is a call that waits for its answer.
 type waiter struct {
+	method string
 	token  string
 	sink   Sink
 	own    bool            // it is a call that the gateway makes for itself
@@ -162,7 +163,7 @@ func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	if own {
 		s = unheard{}
 	}
-	w := &waiter{token: r.Token, sink: s, own: own, answer: make(chan Answer, 1)}
+	w := &waiter{method: r.Method, token: r.Token, sink: s, own: own, answer: make(chan Answer, 1)}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithCancel(ctx)
 	id := f.ids.Add(1)
@@ -311,10 +312,13 @@ func (f *feed) run(s *stream) {
 
 // take hands on one message.
 func (f *feed) take(doc *wire.Doc, ev *eventReader) error {
-	if err := doc.Parse(ev.data, wire.Limits{Bytes: f.limit}); err != nil {
+	if err := doc.ParseLoosely(ev.data, wire.Limits{Bytes: f.limit}); err != nil {
 		return err
 	}
 	m, err := read(doc)
+	if err == nil && !doc.Sound() {
+		err = misread(doc, f.methodOf(m))
+	}
 	if err != nil {
 		return err
 	}
@@ -330,6 +334,17 @@ func (f *feed) take(doc *wire.Doc, ev *eventReader) error {
 		return f.ask(m)
 	}
 	return nil
+}
+
+// methodOf returns the method that a message answers, "" for any other message.
+func (f *feed) methodOf(m message) string {
+	number, _ := m.id.Int64()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w := f.waiting[number]; w != nil && m.kind == answered {
+		return w.method
+	}
+	return ""
 }
 
 // claim returns who waits for an answer; nobody does for a second one.

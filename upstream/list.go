@@ -18,8 +18,9 @@ const (
 )
 
 // List calls a method that lists, page by page, and returns the raw items: the
-// elements of the member of each result. The items are the caller's. The _meta of
-// each request is what meta appends; nil is none. An error of the server is a
+// elements of the member of each result. The items are the caller's; each may have to be
+// read loosely, and to be refused for its [Flaw]. The _meta of each request is what meta
+// appends; nil is none. An error of the server is a
 // [*Refusal]. A list that is cut short by a limit is an error.
 func List(ctx context.Context, c Conn, method, member string, meta func(dst []byte) []byte) ([][]byte, error) {
 	var (
@@ -74,10 +75,13 @@ func (l *list) page(doc *wire.Doc, result []byte) (more bool, err error) {
 	if l.bytes += len(result); l.bytes > maxListBytes {
 		return false, fmt.Errorf("the list is longer than %d bytes", maxListBytes)
 	}
-	if err := doc.Parse(result, wire.Limits{Bytes: maxMessage}); err != nil {
+	if err := doc.ParseLoosely(result, wire.Limits{Bytes: maxMessage}); err != nil {
 		return false, err
 	}
 	root := doc.Root()
+	if err := outside(doc, appendPlaces(nil, root, []string{l.member, "*"})); err != nil {
+		return false, err
+	}
 	if kind, ok := root.Get("resultType"); ok && !kind.Equal("complete") {
 		return false, errors.New("the result is not a complete one")
 	}

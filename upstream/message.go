@@ -38,8 +38,8 @@ var (
 	errBothAnswer = errors.New("the message has both a result and an error")
 )
 
-// read takes a message apart. The document is one that was parsed strictly, so
-// that no member stands in it twice.
+// read takes a message apart. No member stands in it twice, and [misread] sees to those
+// that differ in case.
 func read(doc *wire.Doc) (message, error) {
 	var m message
 	root := doc.Root()

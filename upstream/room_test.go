@@ -144,7 +144,7 @@ func TestRoomToRead(t *testing.T) {
 	most, stacks := 0, make([]byte, 8<<20)
 	for reading := true; reading; { // to look stops them, and others go on
 		n := runtime.Stack(stacks, true)
-		most = max(most, bytes.Count(stacks[:n], []byte("wire.(*Doc).Parse(")))
+		most = max(most, bytes.Count(stacks[:n], []byte("wire.(*Doc).read(")))
 		select {
 		case <-done:
 			reading = false
