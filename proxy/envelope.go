@@ -81,7 +81,7 @@ func readMessage(doc *wire.Doc) (message, error) {
 			m.failure = value
 		default:
 			name, _ := key.Str()
-			return m, &malformed{code: codeRequest, text: fmt.Sprintf("a message has no member %.40q", name)}
+			return m, &malformed{code: codeRequest, id: requestID(root.Raw()), text: fmt.Sprintf("a message has no member %.40q", name)}
 		}
 	}
 	if id.Kind() != wire.Invalid {

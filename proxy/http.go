@@ -231,7 +231,7 @@ func (v *visit) post() {
 		return
 	}
 	if f := v.index(l); f != nil {
-		v.refuse(f.status, nil, f.code, f.text)
+		v.refuse(f.status, requestID(l.body), f.code, f.text)
 		return
 	}
 	m, err := readMessage(&l.doc)

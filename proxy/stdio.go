@@ -36,7 +36,7 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 	for {
 		line, err := readLine(lines, s.limits.Body)
 		if errors.Is(err, errLong) {
-			p.refuse(nil, codeRequest, "the message is too long")
+			p.refuse(line, codeRequest, "the message is too long")
 			continue
 		}
 		if len(line) > 0 {
@@ -74,20 +74,27 @@ func (p *pipe) drain() {
 }
 
 // readLine reads to the end of a line. Of one that is too long, it reads all and
-// keeps nothing.
+// keeps nothing but its id.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
-	long := false
+	var long *postmark
 	for {
 		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > limit; !long {
+		if long == nil && len(line)+len(part) > limit {
+			long = new(postmark)
+			long.read(line)
+			line = nil
+		}
+		if long != nil {
+			long.read(part)
+		} else {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if long {
-			return nil, errors.Join(errLong, notEOF(err))
+		if long != nil {
+			return long.requestID(), errors.Join(errLong, notEOF(err))
 		}
 		for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
 			line = line[:len(line)-1]
@@ -225,7 +232,7 @@ func (p *pipe) refused(text string) string {
 func (p *pipe) line(line []byte) {
 	doc := new(wire.Doc)
 	if err := doc.Parse(line, wire.Limits{Bytes: p.server.limits.Body}); err != nil {
-		p.refuse(nil, codeParse, string(capability.MalformedRequest)+": "+err.Error())
+		p.refuse(requestID(line), codeParse, string(capability.MalformedRequest)+": "+err.Error())
 		return
 	}
 	m, err := readMessage(doc)
