@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,9 @@ func (c *call) list(k listKind) reply {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	cat, err := c.tenant.catalogue(ctx)
+	if err == nil && cat.first(ctx, k) {
+		cat, err = c.tenant.catalogue(ctx)
+	}
 	if err != nil {
 		return fail(codeInternal, "the list could not be made: "+err.Error())
 	}
@@ -45,6 +49,52 @@ func (c *call) list(k listKind) reply {
 		return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.fresh(tail), '}')}
 	}
 	return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.kept(tail), '}')}
+}
+
+// first waits for the first server that gives a list, where none has given its own yet: who
+// asks once would see nothing. It reports whether there was one.
+func (c *catalogue) first(ctx context.Context, k listKind) bool {
+	if slices.ContainsFunc(c.sources, func(s source) bool { return s.gave(k) }) {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gave := make(chan bool, len(c.sources))
+	for i := range c.sources {
+		go func() { gave <- c.sources[i].line.gives(ctx, k) }()
+	}
+	for range c.sources {
+		if <-gave {
+			return true
+		}
+	}
+	return false
+}
+
+// gave reports whether anything of a list could be shown, which is of what skills leave,
+// but for tools.
+func (s *source) gave(k listKind) bool {
+	return s.editions[k]&^unheard != 0 && (k == toolList || s.editions[skillList]&^unheard != 0)
+}
+
+// gives waits until a server gives a list, unless it could not a moment ago.
+func (l *line) gives(ctx context.Context, k listKind) bool {
+	for _, one := range [...]listKind{k, skillList} {
+		g := &l.lists[one]
+		g.mu.Lock()
+		failed := g.hasFailed(failedAge)
+		g.mu.Unlock()
+		if failed {
+			return false
+		}
+		if _, is, err := l.list(ctx, one, listTime); err != nil || !is.isKnown() {
+			return false
+		}
+		if k == toolList {
+			break
+		}
+	}
+	return true
 }
 
 // kept says how long what is answered may be kept, and that it is for this agent

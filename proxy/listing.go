@@ -121,21 +121,23 @@ func (g *listing) most(wait time.Duration) time.Duration {
 	switch {
 	case g.have == g.wanted:
 		return min(wait, agedTime)
-	case g.err != nil && wait <= patience && time.Since(g.failed) < failedAge:
+	case wait <= patience && g.hasFailed(failedAge):
 		return min(wait, failedTime)
 	}
 	return wait
 }
 
-// hasFailed reports whether the list could not be had a moment ago. The lock is held.
-func (g *listing) hasFailed() bool { return g.err != nil && time.Since(g.failed) < againTime }
+// hasFailed reports whether the list could not be had, no longer ago than that. The lock is held.
+func (g *listing) hasFailed(within time.Duration) bool {
+	return g.err != nil && time.Since(g.failed) < within
+}
 
 // isLate reports whether one of the lists has kept somebody waiting in vain a moment ago.
 func (l *line) isLate() (late bool) {
 	for k := range l.lists {
 		g := &l.lists[k]
 		g.mu.Lock()
-		late = late || g.busy != nil && time.Since(g.since) >= patience || g.err != nil && time.Since(g.failed) < failedAge
+		late = late || g.busy != nil && time.Since(g.since) >= patience || g.hasFailed(failedAge)
 		g.mu.Unlock()
 	}
 	return late
@@ -196,7 +198,7 @@ func (g *listing) isSettled(now time.Time, wait time.Duration) bool {
 	if g.have == g.wanted {
 		return !g.isOld(now)
 	}
-	return g.busy == nil && wait <= patience && g.hasFailed()
+	return g.busy == nil && wait <= patience && g.hasFailed(againTime)
 }
 
 // ends waits until a fetch has ended, and says why it did not wait any longer.

@@ -60,8 +60,8 @@ func TestLookSkills(t *testing.T) {
 	}
 }
 
-// TestLookWaits: agents are not kept waiting for a server that takes long to start. Who
-// asks what it has is.
+// TestLookWaits: agents are not kept waiting for a server that takes long to start, beside
+// one that has answered. Who asks what it has is.
 func TestLookWaits(t *testing.T) {
 	s := newSkillServer(true, servedFiles())
 	s.lists["tools/list"] = `"tools":[{"name":"slow","inputSchema":{"type":"object"}}]`
@@ -75,7 +75,7 @@ func TestLookWaits(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}
-	w := start(t, map[string]string{"scout": anyReader}, up)
+	w := start(t, map[string]string{"scout": anyReader}, up, &proxy.Upstream{Name: "well", Prefix: "well", Open: (&scripted{}).open})
 	type looked struct {
 		skills, tools int
 		missing       []string

@@ -337,3 +337,75 @@ func TestSlowStart(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstListIsWaitedFor: who asks for a list once sees what there is, however long the
+// first server takes that has any. Another one is not waited for any longer then, and one
+// that never answers is waited for once.
+func TestFirstListIsWaitedFor(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		starts, lists []time.Duration // of each server
+		most          time.Duration
+		shown         string
+	}{
+		"slow start":           {[]time.Duration{10 * time.Second}, []time.Duration{0}, 11 * time.Second, "s0__it"},
+		"slow list":            {[]time.Duration{0}, []time.Duration{10 * time.Second}, 21 * time.Second, "s0__it"},
+		"slow both":            {[]time.Duration{6 * time.Second}, []time.Duration{6 * time.Second}, 25 * time.Second, "s0__it"},
+		"all slow":             {[]time.Duration{10 * time.Second, 20 * time.Second}, []time.Duration{0, 0}, 11 * time.Second, "s0__it"},
+		"another":              {[]time.Duration{10 * time.Second, 0}, []time.Duration{0, 0}, 3 * time.Second, "s1__it"},
+		"another, a list only": {[]time.Duration{0, 0}, []time.Duration{never, 0}, 3 * time.Second, "s1__it"},
+		"never":                {[]time.Duration{never}, []time.Duration{0}, 30 * time.Second, ""},
+		"never of two":         {[]time.Duration{never, 10 * time.Second}, []time.Duration{0, 0}, 11 * time.Second, "s1__it"},
+		"none":                 {nil, nil, 0, ""},
+	} {
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list"} {
+			var ups []*proxy.Upstream
+			for i, start := range c.starts {
+				it := fmt.Sprintf("s%d", i)
+				s := &scripted{slow: c.lists[i], lists: map[string]string{
+					"tools/list": `"tools":[` + tool("it") + `]`, "prompts/list": `"prompts":[{"name":"it"}]`,
+					"resources/list": `"resources":[{"uri":"note:///` + it + `__it","name":"it"}]`,
+				}}
+				ups = append(ups, &proxy.Upstream{Name: it, Prefix: it, Open: func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+					select {
+					case <-time.After(start):
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+					return s.open(ctx, p)
+				}})
+			}
+			inBubble(t, map[string]string{"scout": everything}, ups, func(t *testing.T, b *bubble) {
+				list := func() (string, time.Duration) {
+					begin := time.Now()
+					w := b.do("scout", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{`+modernMeta+`}}}`, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method)
+					return w.Body.String(), time.Since(begin)
+				}
+				if got, took := list(); !strings.Contains(got, c.shown) || c.shown == "" && strings.Contains(got, "__it") || took > c.most {
+					t.Errorf("%s: %s after %v: %s", name, method, took, got)
+				}
+				if _, took := list(); took > 3*time.Second {
+					t.Errorf("%s: %s again takes %v", name, method, took)
+				}
+			})
+		}
+	}
+}
+
+// TestFirstListIsNotTheNext: a list that has changed is not waited for as the first one is,
+// as there is something to show.
+func TestFirstListIsNotTheNext(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("it") + `]`}}
+	inBubble(t, map[string]string{"scout": everything}, []*proxy.Upstream{{Name: "up", Prefix: "up", Open: s.open}}, func(t *testing.T, b *bubble) {
+		session := b.open("scout")
+		for range 2 {
+			begin := time.Now()
+			w := b.do("scout", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", session)
+			if took := time.Since(begin); took > 3*time.Second || !strings.Contains(w.Body.String(), "up__it") {
+				t.Errorf("after %v: %s", took, w.Body)
+			}
+			s.slow = time.Hour
+			s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+		}
+	})
+}
