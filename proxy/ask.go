@@ -201,13 +201,13 @@ func (e loose) Notify(method string, params []byte) {
 		l.renew(resourceList, templateList, skillList)
 	case resourceUpdated:
 		l.updated(params)
-	case "notifications/message", "notifications/elicitation/complete":
-		if s := l.tenant.only; s != nil && (method != "notifications/message" || s.wants(params)) {
+	case logMessage, "notifications/elicitation/complete":
+		if s := l.tenant.only; s != nil && (method != logMessage || s.wants(params)) {
 			if clean, ok := l.tenant.server.clean(append([]byte(nil), params...)); ok {
 				s.notify(method, clean)
 			}
 		}
-		if l.tenant.only == nil && method == "notifications/message" {
+		if l.tenant.only == nil && method == logMessage {
 			l.logged(params)
 		}
 	}
@@ -225,7 +225,7 @@ func (l *line) logged(params []byte) {
 	if sink == nil {
 		return
 	}
-	sink.Notify("notifications/message", params)
+	sink.Notify(logMessage, params)
 	l.mu.Lock()
 	l.told = nil
 	l.mu.Unlock()

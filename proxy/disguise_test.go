@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -172,13 +171,6 @@ func TestHostileInitializeIsKept(t *testing.T) {
 	w := start(t, map[string]string{"scout": reader}, files(t, s))
 	c := w.client("scout")
 	c.initialize("{}")
-	heap := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before := heap()
 	pad := strings.Repeat("x", 8<<20)
 	for range 16 {

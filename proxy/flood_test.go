@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,73 @@ func TestSessionsDoNotFillTheLog(t *testing.T) {
 	if len(all) != most+1 || !strings.Contains(all[most].Text, "1 before it were not recorded") {
 		t.Errorf("%d events, the last of which says %q", len(all), all[len(all)-1].Text)
 	}
+}
+
+// TestQueuesOfAnAgentAreBounded: what waits for sessions that nobody listens to is bounded
+// for all of them together. Logs go first; a change of a list is told, and so are logs to
+// who listens, or once the others have gone.
+func TestQueuesOfAnAgentAreBounded(t *testing.T) {
+	s := &scripted{}
+	u := files(t, s)
+	u.MayAsk = []string{"elicitation"} // so that each session has a connection of its own
+	w := start(t, map[string]string{"scout": reader}, u)
+	var all []*client
+	for range 24 {
+		c := w.client("scout")
+		c.initialize(`{"elicitation":{}}`)
+		c.request("tools/list", "{}")
+		all = append(all, c)
+	}
+	s.mu.Lock()
+	peers := s.peers
+	s.mu.Unlock()
+	log := []byte(`{"level":"error","data":"` + strings.Repeat("x", 1<<19) + `"}`)
+	before := heap()
+	for _, p := range peers {
+		for range 40 {
+			p.Events.Notify("notifications/message", log)
+		}
+	}
+	if kept := int64(heap()) - int64(before); kept > 48<<20 {
+		t.Errorf("%d sessions of one agent, which nobody listens to, keep %d MiB", len(all), kept>>20)
+	}
+	hear := func(in <-chan string, what string) {
+		t.Helper()
+		for limit := time.After(20 * time.Second); ; {
+			select {
+			case got := <-in:
+				if strings.Contains(got, what) {
+					return
+				}
+			case <-limit:
+				t.Fatalf("not told: %s", what)
+			}
+		}
+	}
+	last, listening := len(all)-1, len(all)-2
+	for _, p := range peers {
+		p.Events.Notify("notifications/tools/list_changed", nil)
+	}
+	in := all[listening].listen()
+	hear(in, "tools/list_changed")
+	peers[listening].Events.Notify("notifications/message", []byte(`{"level":"error","data":"heard"}`))
+	hear(in, `"heard"`)
+	for _, c := range all[:listening] {
+		c.delete()
+	}
+	peers[last].Events.Notify("notifications/message", []byte(`{"level":"error","data":"kept"}`))
+	in = all[last].listen()
+	hear(in, "tools/list_changed")
+	hear(in, `"kept"`)
+}
+
+// heap is how much memory is in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // TestUnknownSkillsDoNotFillTheLog: asking for skills costs as much of what an agent may

@@ -457,7 +457,7 @@ func (e *errand) Notify(method string, params []byte) {
 		if out := e.progressFor(params); out != nil && c.out != nil {
 			c.say(note(method, c.scrubbed(out)))
 		}
-	case "notifications/message":
+	case logMessage:
 		if c.out != nil && c.wants(params) {
 			c.say(note(method, c.scrubbed(params)))
 		}

@@ -57,7 +57,7 @@ func (p *parked) Notify(method string, params []byte) {
 	switch now := p.waiting(); {
 	case now != nil:
 		now.Notify(method, params)
-	case method != "notifications/progress" && method != "notifications/message":
+	case method != "notifications/progress" && method != logMessage:
 		loose{p.line}.Notify(method, params)
 	}
 }

@@ -289,6 +289,7 @@ func (c *client) listen() <-chan string {
 	go func() {
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 4<<20)
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 				events <- data

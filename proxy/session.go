@@ -16,6 +16,7 @@ import (
 const (
 	maxQueue   = 256              // messages that wait for an agent to open its event stream
 	maxQueued  = 8 << 20          // bytes of them
+	maxUntaken = 64 << 20         // bytes of those for all sessions of an agent
 	maxAsked   = 64               // requests to one client that are not answered yet
 	maxWatched = 1024             // resources that one session is subscribed to
 	askTime    = 10 * time.Minute // a person may have to answer
@@ -77,6 +78,7 @@ func (s *session) end() {
 	for _, cancel := range s.flights {
 		cancel()
 	}
+	s.release()
 	own, all := s.tenant, s.watched
 	s.watched = map[string]*watched{}
 	s.mu.Unlock()
@@ -88,16 +90,43 @@ func (s *session) end() {
 
 // notify queues a notification for the stream that belongs to no request. One
 // that is there already is not queued twice when it says no more than that
-// something has changed: that lists have is never lost.
+// something has changed.
 func (s *session) notify(method string, params []byte) {
 	switch {
 	case params == nil:
-		s.post(note(method, params), true, math.MaxInt)
+		s.post(note(method, params), changed)
 	case method == resourceUpdated:
-		s.post(note(method, params), true, maxQueue+maxWatched)
+		s.post(note(method, params), updated)
+	case method == logMessage:
+		s.post(note(method, params), logged)
 	default:
-		s.post(note(method, params), false, maxQueue)
+		s.post(note(method, params), asked)
 	}
+}
+
+// worth is what a message is worth while nobody takes it. Where room is short logs are left
+// out first; that lists have changed is never lost.
+type worth uint8
+
+const (
+	logged  worth = iota
+	updated       // a resource was
+	asked         // the client is, or what has to do with it
+	changed       // lists have
+)
+
+// room is how many messages may wait for a session with one of this worth, how many bytes
+// of them, and how many for all sessions of the agent.
+func (w worth) room() (messages, bytes, all int) {
+	switch w {
+	case logged:
+		return maxQueue, maxQueued / 2, maxUntaken / 2
+	case updated:
+		return maxQueue + maxWatched, maxQueued, maxUntaken / 4 * 3
+	case asked:
+		return maxQueue + maxWatched, maxQueued, maxUntaken
+	}
+	return math.MaxInt, math.MaxInt, math.MaxInt
 }
 
 // note writes a notification.
@@ -113,27 +142,33 @@ func note(method string, params []byte) []byte {
 // Methods that are known in several places.
 const (
 	resourceUpdated = "notifications/resources/updated"
+	logMessage      = "notifications/message"
 	listenMethod    = "subscriptions/listen"
 )
 
-// post queues a message unless that many wait, or too many bytes.
-func (s *session) post(message []byte, once bool, most int) bool {
+// post queues a message if there is room for one of its worth.
+func (s *session) post(message []byte, w worth) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return false
 	}
-	if once {
+	if w == changed || w == updated {
 		for _, q := range s.queue {
 			if string(q) == string(message) {
 				return true
 			}
 		}
 	}
-	if len(s.queue) >= most || most < math.MaxInt && s.waiting+len(message) > maxQueued {
+	if w == logged && s.taken { // which is not what nobody listens to
+		w = updated
+	}
+	messages, bytes, all := w.room()
+	size := len(message) + perMessage
+	if len(s.queue) >= messages || s.waiting > bytes-size || !s.tenant.keep(size, all) {
 		return false
 	}
-	s.queue, s.waiting = append(s.queue, message), s.waiting+len(message)
+	s.queue, s.waiting = append(s.queue, message), s.waiting+size
 	close(s.wake)
 	s.wake = make(chan struct{})
 	return true
@@ -145,8 +180,15 @@ func (s *session) take() ([][]byte, <-chan struct{}) {
 	defer s.mu.Unlock()
 	s.seen = s.tenant.server.now()
 	queue := s.queue
-	s.queue, s.waiting = nil, 0
+	s.queue = nil
+	s.release()
 	return queue, s.wake
+}
+
+// release counts what was queued no longer. The lock is held.
+func (s *session) release() {
+	s.tenant.keep(-s.waiting, 0)
+	s.waiting = 0
 }
 
 var (
@@ -183,7 +225,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	}
 	message = append(message, '}')
 	if out == nil {
-		if !s.post(message, false, maxQueue) {
+		if !s.post(message, asked) {
 			return outcome{}, errOver
 		}
 	} else if err := out.send(message); err != nil {

@@ -41,6 +41,7 @@ type tenant struct {
 	judging chan struct{} // a long request to a provider is judged
 	flights atomic.Int64
 	bulk    atomic.Int64
+	kept    atomic.Int64 // bytes that wait for sessions
 	bucket  bucket
 }
 
@@ -79,6 +80,19 @@ func (t *tenant) load(bytes int64) bool {
 	}
 	if t.bulk.Add(bytes) > int64(t.server.limits.Bulk) && bytes > 0 {
 		t.bulk.Add(-bytes)
+		return false
+	}
+	return true
+}
+
+// keep counts the bytes of a message that waits for a session in, or out when there are less
+// than none, unless there are more than so many of all sessions.
+func (t *tenant) keep(bytes, most int) bool {
+	if t.outer != nil {
+		return t.outer.keep(bytes, most)
+	}
+	if t.kept.Add(int64(bytes)) > int64(most) && bytes > 0 {
+		t.kept.Add(int64(-bytes))
 		return false
 	}
 	return true
