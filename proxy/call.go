@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -299,6 +300,25 @@ func (c *call) closing(result []byte) []byte {
 		return result
 	}
 	return withMembers(result, `"resultType":"complete"`)
+}
+
+// typed is an answer whose resultType is the protocol's. To a legacy server it is a word of
+// its own, unless it would have the client answer something: a legacy agent gets it as it is.
+func typed(info upstream.Info, answer upstream.Answer, modern bool) upstream.Answer {
+	if info.Modern || answer.Type == "" || answer.Type == "complete" || answer.Type == "input_required" {
+		return answer
+	}
+	if modern {
+		var doc wire.Doc
+		if doc.Parse(answer.Result, wire.Limits{Bytes: len(answer.Result)}) != nil {
+			return answer
+		}
+		v, _ := doc.Root().Get("resultType")
+		start, end := v.Span()
+		answer.Result = slices.Concat(answer.Result[:start], []byte(`"complete"`), answer.Result[end:])
+	}
+	answer.Type = "complete"
+	return answer
 }
 
 // withMembers puts members in front of those that an object has.

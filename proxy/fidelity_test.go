@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,33 @@ func TestFidelityResults(t *testing.T) {
 	}
 }
 
+// TestFidelityOwnType: what a legacy server calls resultType is a word of its own. A modern
+// agent is told that the result is complete; a question it cannot be for either.
+func TestFidelityOwnType(t *testing.T) {
+	for _, r := range routes() {
+		if r.server {
+			continue // which has to know better: see TestFidelityUnreadable
+		}
+		t.Run(r.String(), func(t *testing.T) {
+			t.Parallel()
+			s := &script{Tools: [][]byte{plain("own"), plain("asks")}, Answers: map[string][]byte{
+				"own":  []byte(`"result":{"content":[], "resultType" : "table","rows":[ 1e2 ]}`),
+				"asks": []byte(`"result":{"content":[],"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?"}}}}`),
+			}}
+			c := r.travel(t, s)
+			want := map[bool]string{
+				false: `{"content":[], "resultType" : "table","rows":[ 1e2 ]}`, true: `{"content":[], "resultType" : "complete","rows":[ 1e2 ]}`,
+			}[r.agent]
+			if got := answered(t, c.raw(r.agent, "7", "tools/call", `"name":"up__own"`, ""), "result"); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if a := c.raw(r.agent, "8", "tools/call", `"name":"up__asks"`, ""); strings.Contains(a.Raw, "inputRequests") {
+				t.Errorf("asked in a result: %s", a.Raw)
+			}
+		})
+	}
+}
+
 // answered is the member of an answer that tells its kind, as it was written.
 func answered(t *testing.T, a said, kind string) string {
 	t.Helper()
@@ -203,7 +231,6 @@ func TestFidelityUnreadable(t *testing.T) {
 		"no_code":       `"error":{"message":"a"}`,
 		"result_twice":  `"result":{},"result":{"content":[]}`,
 		"half":          `"result":{"content":[`,
-		"type_unknown":  `"result":{"content":[],"resultType":"other"}`,
 		"type_number":   `"result":{"content":[],"resultType":7}`,
 		"infinite":      `"result":{"n":1e400}`,
 		"leading_zeros": `"result":{"n":007}`,
@@ -212,6 +239,10 @@ func TestFidelityUnreadable(t *testing.T) {
 		t.Run(r.String(), func(t *testing.T) {
 			t.Parallel()
 			s := &script{Answers: map[string][]byte{}}
+			members := maps.Clone(members)
+			if r.server {
+				members["type_unknown"] = `"result":{"content":[],"resultType":"other"}`
+			}
 			for name, member := range members {
 				s.Tools = append(s.Tools, plain(name))
 				s.Answers[name] = []byte(member)

@@ -417,7 +417,8 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 			return upstream.Answer{}, err
 		}
 		r.Into, r.Room = into, c.room
-		return conn.Call(ctx, r, sink)
+		answer, err := conn.Call(ctx, r, sink)
+		return typed(conn.Info(), answer, c.modern), err
 	})
 }
 

@@ -178,7 +178,8 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 				return upstream.Answer{}, err
 			}
 			o.line.loudness(ctx, conn, level)
-			return conn.Call(ctx, r, p)
+			answer, err := conn.Call(ctx, r, p)
+			return typed(conn.Info(), answer, true), err
 		})
 	})
 	return p, nil

@@ -341,6 +341,7 @@ func (l *line) readFile(ctx context.Context, conn upstream.Conn, uri string) ([]
 		params = meta(append(params, `,"_meta":`...))
 	}
 	answer, err := conn.Call(ctx, upstream.Request{Method: "resources/read", Name: uri, Params: append(params, '}')}, nil)
+	answer = typed(conn.Info(), answer, false)
 	switch {
 	case err != nil:
 		return nil, err
