@@ -23,6 +23,7 @@ const (
 // schema is a schema and where its references lead.
 type schema struct {
 	bases   []wire.Value // itself, and what has an id: what pointers start from
+	named   []wire.Value // what has an id as before draft 6, which data has as well
 	anchors map[string][]wire.Value
 	objects []wire.Value
 	targets map[string][]wire.Value // of references
@@ -46,6 +47,7 @@ func unsafeSchema(root wire.Value) string {
 	if s.why != "" || len(s.targets) == 0 {
 		return s.why
 	}
+	s.addNamed()
 	if len(s.targets) > maxRefs || len(s.bases) > maxBases {
 		return fmt.Sprintf("has more than %d references or more than %d schemas with an id", maxRefs, maxBases)
 	}
@@ -91,10 +93,46 @@ func (s *schema) collect(v wire.Value) {
 		case key.Equal("$id"):
 			s.bases = append(s.bases, v)
 			s.anchorID(text, v)
-		case key.Equal("id"): // before draft 6
+		case key.Equal("id"):
 			s.anchorID(text, v)
+			if !strings.HasPrefix(text, "#") && holdsSchemas(v) {
+				s.named = append(s.named, v)
+			}
 		case key.Equal("$anchor") || key.Equal("$dynamicAnchor"):
 			s.anchor(text, v)
+		}
+	}
+}
+
+// holdsSchemas reports whether there is a reference in an object, or could be one beneath.
+func holdsSchemas(v wire.Value) bool {
+	for key, member := range v.Members() {
+		if isReference(key) || member.Kind() == wire.Object || member.Kind() == wire.Array {
+			return true
+		}
+	}
+	return false
+}
+
+// addNamed takes for schemas, of what has an id and may be data, what pointers could lead into.
+func (s *schema) addNamed() {
+	first := map[string]bool{}
+	whole := false
+	for ref := range s.targets {
+		for _, steps := range pointerWays(ref) {
+			if whole = whole || len(steps) == 0; len(steps) > 0 {
+				first[memberName(steps[0])] = true
+			}
+		}
+	}
+	for _, v := range s.named {
+		goesOn := whole
+		for key := range v.Members() {
+			name, _ := key.Str()
+			goesOn = goesOn || first[name]
+		}
+		if goesOn {
+			s.bases = append(s.bases, v)
 		}
 	}
 }
@@ -112,14 +150,14 @@ func (s *schema) anchor(name string, v wire.Value) {
 	}
 }
 
-// resolve returns everything that a reference can mean. A pointer may be unescaped before it is
-// cut into steps, as is written, or each step of it, as some do, or not at all.
-func (s *schema) resolve(ref string) []wire.Value {
+// pointerWays are the ways to read a reference as a pointer, none if it is the name of an
+// anchor. A pointer may be unescaped before it is cut into steps, as is written, or each step
+// of it, as some do, or not at all.
+func pointerWays(ref string) [][]string {
 	raw := ref[1:]
 	fragment := unescapeStep(raw)
-	found := slices.Clone(s.anchors[fragment])
 	if fragment != "" && fragment[0] != '/' {
-		return found
+		return nil
 	}
 	ways := [][]string{pointerSteps(fragment)}
 	if fragment != raw {
@@ -132,14 +170,27 @@ func (s *schema) resolve(ref string) []wire.Value {
 			ways = append(ways, each)
 		}
 	}
+	return ways
+}
+
+// resolve returns everything that a reference can mean.
+func (s *schema) resolve(ref string) []wire.Value {
+	found := slices.Clone(s.anchors[unescapeStep(ref[1:])])
 	for _, base := range s.bases {
-		for _, steps := range ways {
+		for _, steps := range pointerWays(ref) {
 			if v := s.follow(base, steps); v.Kind() != wire.Invalid {
 				found = append(found, v)
 			}
 		}
 	}
-	return found
+	return places(found)
+}
+
+// places are values that stand in different places, each of them once.
+func places(all []wire.Value) []wire.Value {
+	where := func(v wire.Value) int { start, _ := v.Span(); return start }
+	slices.SortFunc(all, func(a, b wire.Value) int { return where(a) - where(b) })
+	return slices.CompactFunc(all, func(a, b wire.Value) bool { return where(a) == where(b) })
 }
 
 // unescapeStep is a text unescaped, or as it is if it cannot be.
@@ -167,12 +218,17 @@ func (s *schema) follow(v wire.Value, steps []string) wire.Value {
 			v = s.element(v, step)
 			continue
 		}
-		if strings.Contains(step, "~") {
-			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		}
-		v, _ = v.Get(step)
+		v, _ = v.Get(memberName(step))
 	}
 	return v
+}
+
+// memberName is what a step of a pointer names.
+func memberName(step string) string {
+	if !strings.Contains(step, "~") {
+		return step
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 }
 
 // maxPassed is how many entries of lists are passed on the way of all references.
@@ -243,6 +299,12 @@ func (s *schema) parts(key, member wire.Value) (parts []wire.Value) {
 		for e := range member.Elems() {
 			parts = append(parts, e)
 		}
+	case "extends", "disallow", "type": // of draft 3
+		parts = append(parts, member)
+		for e := range member.Elems() {
+			parts = append(parts, e)
+		}
+		return slices.DeleteFunc(parts, func(v wire.Value) bool { return v.Kind() != wire.Object })
 	case "dependentSchemas", "dependencies":
 		for _, m := range member.Members() {
 			parts = append(parts, m)
