@@ -206,11 +206,11 @@ func TestLeakUnnoticed(t *testing.T) {
 	p := newChild(t, script{Tools: [][]byte{plain("echo")}})
 	u := p.upstream()
 	u.Name, u.Prefix, u.MayAsk = "up", "up", []string{"elicitation"}
-	w := startWith(t, proxy.Options{Limits: proxy.Limits{Idle: 100 * time.Millisecond}}, map[string]string{"scout": caller}, u)
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Idle: time.Second}}, map[string]string{"scout": caller}, u)
 	for range 5 {
 		w.session(false)
 	}
-	eventually(t, 5*time.Second, "the servers of sessions that nobody uses end", func() bool { return p.alive() == 0 })
+	eventually(t, 20*time.Second, "the servers of sessions that nobody uses end", func() bool { return p.alive() == 0 })
 }
 
 // TestLeakClose: a gateway that closes leaves nothing, also of servers that hang.

@@ -176,8 +176,9 @@ func pointerWays(ref string) [][]string {
 // resolve returns everything that a reference can mean.
 func (s *schema) resolve(ref string) []wire.Value {
 	found := slices.Clone(s.anchors[unescapeStep(ref[1:])])
+	ways := pointerWays(ref)
 	for _, base := range s.bases {
-		for _, steps := range pointerWays(ref) {
+		for _, steps := range ways {
 			if v := s.follow(base, steps); v.Kind() != wire.Invalid {
 				found = append(found, v)
 			}
