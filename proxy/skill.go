@@ -58,7 +58,7 @@ func ownSkill(about *skills.Skill) *skill {
 func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skill {
 	s := &skill{line: l, from: from, root: exposedURI(u, from.root), about: new(skills.Skill)}
 	if over {
-		s.about.Broken = "the skills of its server require too much together"
+		s.about.Broken = "the skills of its server require too much together, or have too much frontmatter"
 	}
 	if from.flaw != "" || over {
 		return s
@@ -100,7 +100,7 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 	}
 	about := p.Skills.Parse(as)
 	if from.description != "" && from.description != about.Description {
-		return new(skills.Skill)
+		return &skills.Skill{HeadSize: about.HeadSize}
 	}
 	return about
 }
@@ -109,18 +109,22 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 // compare one with what an agent holds takes some thousandth of a second, for each agent.
 const maxServedNeeds = 2048
 
+// maxServedHeads is how many bytes of frontmatter the skills of one server may have together.
+// To read them takes up to a second, and keeps the lists of all servers waiting.
+const maxServedHeads = 1 << 20
+
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
 	from.unknown, from.skills = items == nil, claimed{places: map[string]bool{}, names: map[string]bool{}}
-	needs := 0
+	needs, heads := 0, 0
 	for _, it := range items {
-		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds)
+		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds || heads > maxServedHeads)
 		if it.skill.root != "" {
 			from.skills.enter(it.skill)
 			from.skills.name(segmentName(path.Base(it.skill.root)), it.skill.name, s.about.Name)
 		}
-		needs += len(s.about.Needs)
+		needs, heads = needs+len(s.about.Needs), heads+s.about.HeadSize
 		a.skilled = append(a.skilled, s)
 	}
 }

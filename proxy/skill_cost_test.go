@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,5 +36,24 @@ func TestServedSkillsAreReadOnce(t *testing.T) {
 		if n := list(); n >= many*size {
 			t.Errorf("they are read anew: %d bytes", n)
 		}
+	}
+}
+
+// TestServedFrontmatterIsBounded: so is what it takes to read a server's skills, as whoever lists anything waits for that.
+func TestServedFrontmatterIsBounded(t *testing.T) {
+	const size, count = 60 << 10, 20 // 18 of them are a little more than may be read
+	own := map[string]string{"skill://first/SKILL.md": skillText("first", "", "x"), "skill://last/SKILL.md": skillText("last", "", "x")}
+	for i := range count {
+		name := fmt.Sprintf("i%02d", i)
+		own["skill://"+name+"/SKILL.md"] = "---\nname: " + name + "\ndescription: About " + name + ".\nnote: " + strings.Repeat("x", size) + "\n---\n"
+	}
+	own["skill://i01/SKILL.md"] = strings.Replace(own["skill://i01/SKILL.md"], "About", "Not about", 1) // it is read before it is found out
+	s := newSkillServer(false, own)
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	got := skillURIs(listSkills(t, c.request))
+	if len(got) != 1+18-1 || !slices.Contains(got, "skill://files/first/SKILL.md") || slices.Contains(got, "skill://files/last/SKILL.md") {
+		t.Errorf("%v are listed", got)
 	}
 }

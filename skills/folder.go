@@ -20,6 +20,7 @@ const (
 	maxFolders = 8 * maxSkills
 	maxEntries = 4096      // in one folder
 	maxTotal   = 256 << 20 // bytes of all its skills
+	maxHeads   = 2 << 20   // bytes of their frontmatter
 	maxNeeds   = 8192      // of all its skills, each of which is held against what each agent holds
 	perNeed    = 16        // bytes of its token: a longer one counts as several
 )
@@ -37,6 +38,7 @@ type walk struct {
 
 	folders int
 	bytes   int64
+	heads   int
 	needs   int
 	over    string // the limit that was hit
 }
@@ -165,6 +167,9 @@ func (w *walk) skill(rel string) *Skill {
 	s.vouch(w.opts.Vouched)
 	if w.skills = append(w.skills, s); len(w.skills) > maxSkills {
 		w.over = fmt.Sprintf("there are more than %d skills in it", maxSkills)
+	}
+	if w.heads += s.HeadSize; w.heads > maxHeads {
+		w.over = fmt.Sprintf("the skills in it have more than %d bytes of frontmatter", maxHeads)
 	}
 	for _, n := range s.Needs {
 		w.needs += 1 + len(n.Token)/perNeed

@@ -73,6 +73,12 @@ func readHead(text []byte) (*head, error) {
 	return h, nil
 }
 
+// headSize is how much of a SKILL.md is read as frontmatter.
+func headSize(text []byte) int {
+	raw, _ := ours(string(text))
+	return min(len(raw), maxHead)
+}
+
 // agrees reports whether what another reader takes for the frontmatter asks for the
 // same tools. Whatever that one cannot read asks for none.
 func (h *head) agrees(raw string, ok bool) bool {
@@ -100,7 +106,8 @@ func (h *head) misses(raw string) bool {
 	for i, line := range strings.SplitAfter(raw, "\n") {
 		rest := strings.TrimLeft(line, blanks)
 		deeper := len(line)-len(rest) > h.margin
-		isKey := !deeper && slices.Contains(h.lines, i+1)
+		_, begins := slices.BinarySearch(h.lines, i+1)
+		isKey := !deeper && begins
 		if in.begins && (!deeper || strings.TrimSpace(rest) == "") || !deeper && !isKey && mayBeKey(rest) {
 			return true
 		}
@@ -294,17 +301,21 @@ func parseHead(raw string) (*head, error) {
 	return h, nil
 }
 
+// maxQuoted is how many values are read by themselves to find those that need quotes. Who has
+// more has no YAML.
+const maxQuoted = 32
+
 // rescued reads frontmatter whose one-line values hold what YAML gives a meaning
 // to, such as a colon: each value that cannot be read by itself is quoted.
 func rescued(raw string, why error) (*yaml.Node, error) {
 	lines := strings.SplitAfter(raw, "\n")
-	changed := false
+	changed, left := false, maxQuoted+1
 	for i, line := range lines {
-		if quoted, ok := quoteValue(line); ok {
+		if quoted, ok := quoteValue(line, &left); ok {
 			lines[i], changed = quoted, true
 		}
 	}
-	if !changed {
+	if !changed || left == 0 {
 		return nil, why
 	}
 	root, err := parseYAML(strings.Join(lines, ""))
@@ -315,14 +326,15 @@ func rescued(raw string, why error) (*yaml.Node, error) {
 }
 
 // quoteValue quotes the value of a line "key: value" at the margin if the line
-// cannot be read by itself.
-func quoteValue(line string) (string, bool) {
+// cannot be read by itself. Left is how many lines may still be read.
+func quoteValue(line string, left *int) (string, bool) {
 	body := strings.TrimRight(line, "\r\n")
 	key, value, ok := strings.Cut(body, ": ")
 	value = strings.TrimSpace(value)
-	if !ok || value == "" || !isKey(key) {
+	if !ok || value == "" || !isKey(key) || *left == 0 {
 		return "", false
 	}
+	*left--
 	_, err := parseYAML(body)
 	if _, broken := errors.AsType[*syntaxError](err); !broken {
 		return "", false

@@ -27,6 +27,9 @@ func TestFrontmatter(t *testing.T) {
 		{"marks in the body", top + tools + "---\nbody\n---\nallowed-tools: Bash\n---\n", ""},
 		{"byte order mark, no tools", "\ufeff" + top + "---\n", ""},
 
+		{"values that need quotes", top + quotable(30) + "---\n", ""},
+		{"more of them than anybody writes", top + quotable(31) + "---\n", "is not YAML"},
+
 		{"nothing", "", "does not begin"},
 		{"no frontmatter", "# One\n", "does not begin"},
 		{"never closed", top + tools, "does not begin"},

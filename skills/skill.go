@@ -53,6 +53,9 @@ type Skill struct {
 	Files       []File // SKILL.md and what lies beside it, by path; empty for one that was parsed alone
 	Digest      string // of all of them, "" for one that was parsed alone
 
+	// HeadSize is how many bytes of frontmatter were read, which is what takes longest.
+	HeadSize int
+
 	// Broken says why the skill is hidden from everybody, "" for a sound one.
 	Broken string
 
@@ -130,7 +133,7 @@ type place struct {
 
 // parse reads a skill without a path, and what lies beside its SKILL.md.
 func parse(at place, text []byte, o Options) *Skill {
-	s := &Skill{dir: at.dir}
+	s := &Skill{dir: at.dir, HeadSize: headSize(text)}
 	head, err := readHead(text)
 	if err != nil {
 		s.fail(err.Error())
