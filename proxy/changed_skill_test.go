@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -292,6 +293,31 @@ func TestSkillCollisions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestClaimsSpelledOtherwise: a server does not take the place of skills that are not its own by
+// URIs that mean it to some readers only. It has none for them.
+func TestClaimsSpelledOtherwise(t *testing.T) {
+	for _, claim := range []string{
+		"SKILL://notes/SKILL.md", "skill:/notes/SKILL.md", "skill:///notes/SKILL.md", "skill%3A//notes/SKILL.md", " skill://notes/SKILL.md",
+		"skill://../notes/SKILL.md", "skill://..;x/notes/SKILL.md", "skill://..%3Bx/notes/SKILL.md", "skill://x/..:y/..:y/notes/SKILL.md",
+		"SKILL://well/notes/SKILL.md", "skill://..;x/well/notes/SKILL.md", "SKILL://well/SKILL.md", "skill://..;x/well/SKILL.md",
+	} {
+		name := path.Base(strings.TrimSuffix(claim, "/SKILL.md"))
+		s := newSkillServer(true, map[string]string{"skill://mine/SKILL.md": skillText("mine", "", "Mine.\n"), claim: skillText(name, "", hiddenText)})
+		other := newSkillServer(false, map[string]string{"skill://notes/SKILL.md": skillText("notes", "", "Notes.\n")})
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t), &proxy.Upstream{Name: "well", Prefix: "well", Open: other.open})
+		w.bundles(map[string]string{"notes/SKILL.md": skillText("notes", "", "Notes.\n")})
+		c := w.client("scout")
+		c.initialize("{}")
+		want := []string{"skill://files/mine/SKILL.md", "skill://notes/SKILL.md", "skill://well/notes/SKILL.md"}
+		if diff := cmp.Diff(want, skillURIs(listSkills(t, c.request))); diff != "" {
+			t.Errorf("%s: %s", claim, diff)
+		}
+		if a := c.request("resources/read", uriParams(claim)); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+			t.Errorf("%s: %s", claim, a.Raw)
+		}
+	}
 }
 
 // TestSkillsInPlaceOfResources: a server does not answer for the resources of another by

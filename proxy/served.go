@@ -164,7 +164,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 }
 
 // readEntry reads an entry of skills/list. One that is not as it must be has a flaw,
-// and keeps the place that it claims.
+// and keeps the place that it claims among its server's resources.
 func readEntry(raw []byte) *served {
 	s, doc := new(served), new(wire.Doc)
 	if err := doc.ParseLoosely(raw, wire.Limits{}); err != nil {

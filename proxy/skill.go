@@ -43,6 +43,9 @@ func (s *skill) main() *bundled {
 // madeUp reports whether the server makes the skill up as it is read.
 func (s *skill) madeUp() bool { return s.from != nil && s.from.files == nil }
 
+// isFlawed reports whether what a server says of the skill is not as it must be.
+func (s *skill) isFlawed() bool { return s.from != nil && s.from.flaw != "" }
+
 // ownSkill is a skill of the gateway's own folders.
 func ownSkill(about *skills.Skill) *skill {
 	s := &skill{about: about, root: pathURI(about.Path)}
@@ -195,7 +198,7 @@ func (a *assembly) finishSkills(visible *outlook) {
 // judge says why the agent does not see a skill by itself, if that is so.
 func (a *assembly) judge(s *skill, visible *outlook) {
 	switch v := visible.skill(s); {
-	case s.from != nil && s.from.flaw != "":
+	case s.isFlawed():
 		s.hidden = s.from.flaw
 	case s.about.Broken != "":
 		s.hidden = s.about.Broken
@@ -223,17 +226,26 @@ func (a *assembly) addPrompt(s *skill) {
 }
 
 // collide finds the skills that agents could not tell apart: of one place, or of one
-// that lies in the place of somebody else's. Nobody has either.
+// that lies in the place of somebody else's. Nobody has either. What has a flaw takes no
+// place of others, or any server could hide all skills by URIs that it spells in its own way.
 func (a *assembly) collide() {
 	const several = "several skills claim its place"
-	at := map[string]*skill{}
-	for _, s := range a.skilled {
+	at, same := map[string]*skill{}, map[*line]map[string]*skill{} // the same of each server
+	enter := func(places map[string]*skill, s *skill) {
 		key := looseFolders(s.root)[0]
-		if other, taken := at[key]; taken {
+		if other, taken := places[key]; taken {
 			s.hidden, other.hidden = several, several
-			continue
+			return
 		}
-		at[key] = s
+		places[key] = s
+	}
+	for _, s := range a.skilled {
+		if same[s.line] == nil {
+			same[s.line] = map[string]*skill{}
+		}
+		if enter(same[s.line], s); !s.isFlawed() {
+			enter(at, s)
+		}
 	}
 	for key, s := range at {
 		if len(key) > longestPlace || strings.Count(key, "/") >= deepestPlace {

@@ -56,7 +56,7 @@ func plainURI(uri string) bool {
 			return false
 		}
 	}
-	return true
+	return strings.Count(looseURIs(uri)[1], "/") == 1+strings.Count(rest, "/") // nothing moves, as ..;x does
 }
 
 func plainSegment(segment string) bool {
