@@ -84,6 +84,14 @@ func (k *Keeper) Remember(name, value string) error {
 	return k.handed.remember(name, value)
 }
 
+// Known is how many values it takes out of texts. It takes out others once that is another.
+func (k *Keeper) Known() int {
+	if k.handed == nil {
+		return 0
+	}
+	return k.handed.scrubber.Load().known()
+}
+
 // Names returns the names of the secrets, in order.
 func (k *Keeper) Names() []string { return slices.Sorted(maps.Keys(k.sources)) }
 

@@ -234,6 +234,9 @@ func TestWith(t *testing.T) {
 		if got := string(k.Scrub([]byte("value-of-old value-of-late value-of-new"))); got != "{{secret:old}} {{secret:late}} {{secret:new}}" {
 			t.Errorf("scrubbed to %s", got)
 		}
+		if k.Known() != len(values) {
+			t.Errorf("%d values are known", k.Known())
+		}
 	}
 	if _, err := after.With(map[string]secrets.Source{"x": {}}); err == nil {
 		t.Error("a source that is none")

@@ -58,6 +58,13 @@ func (s *scrubber) knows(value string) bool {
 	return ok
 }
 
+func (s *scrubber) known() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.names)
+}
+
 // with returns a scrubber that finds one value more.
 func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
 	more = &scrubber{names: map[string]string{}}

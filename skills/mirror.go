@@ -22,8 +22,8 @@ type Mirror struct {
 	Dir   string // where it leads: an update follows no link on the way there
 	Agent string
 
-	// Clean reports whether a file may be written where the agent reads it, as one that a
-	// secret stands in may not. Nil: all may.
+	// Clean reports whether a file, or the path of one, may be written where the agent reads
+	// it, as one that a secret stands in may not. Nil: all may.
 	Clean func(data []byte) bool
 }
 
@@ -34,7 +34,7 @@ type Mirrored struct {
 	Kept     []string `json:"kept"`       // they were right already
 	InTheWay []string `json:"in_the_way"` // of something that is not the mirror's
 	Over     []string `json:"over"`       // left out, since there are too many files
-	Withheld []string `json:"withheld"`   // left out, since a file of theirs is not clean
+	Withheld []string `json:"withheld"`   // left out, since a file of theirs, or its name, is not clean
 }
 
 const (
@@ -204,7 +204,11 @@ type update struct {
 // errUnclean is why a skill is not put together.
 var errUnclean = errors.New("a file of the skill may not be shown")
 
-func (u *update) isClean(data []byte) bool { return u.clean == nil || u.clean(data) }
+// isClean reports whether a file of a skill may be in the mirror, as to what stands in it and
+// what it is called.
+func (u *update) isClean(s *Skill, f File, data []byte) bool {
+	return u.clean == nil || u.clean(data) && u.clean([]byte(path.Join(s.Path, f.Path)))
+}
 
 // open reads the marker. A folder without one belongs to somebody, and gets one.
 func (u *update) open(agent string) error {
@@ -414,7 +418,7 @@ func (u *update) holds(name string, s *Skill) bool {
 			return true
 		}
 		data, err := readFile(u.root, at, f.Size)
-		return err != nil || Digest(data) != f.Digest || !u.isClean(data)
+		return err != nil || Digest(data) != f.Digest || !u.isClean(s, f, data)
 	})
 }
 
@@ -425,7 +429,7 @@ func (u *update) stage(dir string, s *Skill) error {
 		if err != nil {
 			return err
 		}
-		if !u.isClean(data) {
+		if !u.isClean(s, f, data) {
 			return errUnclean
 		}
 		at := path.Join(dir, f.Path)

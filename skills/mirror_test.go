@@ -469,17 +469,17 @@ func TestMirrorLock(t *testing.T) {
 // TestMirrorClean: a skill with a file that may not be shown is not written, and one that
 // was is taken out.
 func TestMirrorClean(t *testing.T) {
-	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "the key is hunter2", "b/SKILL.md": md("b")})
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "the key is hunter2", "b/SKILL.md": md("b"), "c/SKILL.md": md("c"), "c/hunter2.md": ""})
 	dir := filepath.Join(t.TempDir(), "mirror")
 	m := skills.Mirror{Dir: dir, Agent: "agents/scout", Clean: func(data []byte) bool { return !bytes.Contains(data, []byte("hunter2")) }}
-	for _, before := range []int{0, 2} { // skills that lie there
+	for _, before := range []int{0, 3} { // skills that lie there
 		if before > 0 {
 			if done := update(t, dir, list); len(done.Written)+len(done.Kept) != before {
 				t.Fatalf("%+v", done)
 			}
 		}
 		done, err := m.Update(t.Context(), list)
-		if err != nil || !slices.Equal(done.Withheld, []string{"a"}) {
+		if err != nil || !slices.Equal(done.Withheld, []string{"a", "c"}) {
 			t.Errorf("%+v, %v", done, err)
 		}
 		same(t, dir, map[string]string{"b/SKILL.md": md("b")})

@@ -39,7 +39,9 @@ type mirrors struct {
 	log   *slog.Logger
 	clean func(data []byte) bool // that no secret stands in it
 	next  chan mirrored          // what they should be of, if that is another
-	last  mirrored
+
+	secrets func() int // how many are known by now, which may stand in no mirror; nil for none
+	known   int        // how many were when the mirrors were written last
 
 	held map[config.Mirror]*heldMirror
 
@@ -129,24 +131,21 @@ func (m *mirrors) write(ctx context.Context) {
 // more is emptied.
 func (m *mirrors) adopt(as mirrored) {
 	before := m.held
-	m.last, m.held = as, map[config.Mirror]*heldMirror{}
+	m.held = map[config.Mirror]*heldMirror{}
 	for one := range before {
 		m.held[one] = &heldMirror{gone: true, behind: true}
 	}
-	for _, one := range m.last.names {
+	for _, one := range as.names {
 		one.Pos = capability.Pos{}
-		m.held[one] = &heldMirror{list: m.shown(one), behind: true}
+		m.held[one] = &heldMirror{list: shown(as.policy, capability.AgentID(one.Agent)), behind: true}
 	}
-}
-
-func (m *mirrors) shown(one config.Mirror) []*skills.Skill {
-	return shown(m.last.policy, capability.AgentID(one.Agent))
 }
 
 // update brings every mirror in step that has fallen behind. What is not shown any more
 // is taken out of all of them before anything is put into one, which takes long where
 // there are many skills; what goes wrong with that is said afterwards.
 func (m *mirrors) update(ctx context.Context) {
+	m.known = m.learned()
 	ended, end := context.WithCancel(ctx)
 	end()
 	for one, h := range m.held {
@@ -167,21 +166,24 @@ func (m *mirrors) update(ctx context.Context) {
 	}
 }
 
+func (m *mirrors) learned() int {
+	if m.secrets == nil {
+		return 0
+	}
+	return m.secrets()
+}
+
 func (m *mirrors) of(one config.Mirror) skills.Mirror {
 	return skills.Mirror{Dir: one.Dir, Agent: capability.AgentID(one.Agent), Clean: m.clean}
 }
 
 // keepUp mirrors again where a copy could not be brought in step, as while another
-// process held it, where time has changed what an agent is shown, and where somebody has
-// cleared the way or taken a skill out.
+// process held it, where somebody has cleared the way or taken a skill out, and where a
+// secret has become known since. What an agent is shown is the same until the next policy.
 func (m *mirrors) keepUp(ctx context.Context) {
-	again := false
+	again, learned := false, m.learned() != m.known
 	for one, h := range m.held {
-		if !h.gone {
-			now := m.shown(one)
-			h.behind = h.behind || !slices.Equal(h.list, now) || !touched(one.Dir).Equal(h.left)
-			h.list = now
-		}
+		h.behind = h.behind || learned || !h.gone && !touched(one.Dir).Equal(h.left)
 		again = again || h.behind
 	}
 	if again {

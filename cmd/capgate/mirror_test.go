@@ -213,6 +213,25 @@ func TestMirrorsLook(t *testing.T) {
 	}
 }
 
+// TestMirrorsLearn: a skill goes as soon as a value that stands in it has become known as a
+// secret, as one is that is read anew when it is used.
+func TestMirrorsLearn(t *testing.T) {
+	dir, lib := mirrorLibrary(t)
+	var known []byte
+	names := []config.Mirror{{Agent: "scout", Dir: filepath.Join(dir, "mirror")}}
+	m := &mirrors{
+		log: slog.New(slog.DiscardHandler), next: make(chan mirrored, 1),
+		clean:   func(data []byte) bool { return known == nil || !bytes.Contains(data, known) },
+		secrets: func() int { return len(known) },
+	}
+	m.adopt(mirrored{mirrorPolicy(t, lib, "scout"), names})
+	m.update(t.Context())
+	known = []byte("name: s1")
+	if m.keepUp(t.Context()); mirroredSkills(t, names[0].Dir) != 2 {
+		t.Errorf("%d skills are in the mirror", mirroredSkills(t, names[0].Dir))
+	}
+}
+
 // onRecord is called for what is written to a log.
 type onRecord func()
 

@@ -58,7 +58,7 @@ func (a *app) runServer(ctx context.Context, w *world) error {
 	if err != nil {
 		return broken(err, "")
 	}
-	g.mirrors = &mirrors{log: log, clean: w.isClean, next: make(chan mirrored, 1)}
+	g.mirrors = &mirrors{log: log, clean: w.isClean, secrets: w.servers.keeper.Known, next: make(chan mirrored, 1)}
 	from, err := g.watched(w, a.at)
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
