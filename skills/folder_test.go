@@ -95,6 +95,13 @@ func TestLoad(t *testing.T) {
 			"B": "hidden: b/x in TOP/b/x/SKILL.md lies in its place", "b/x": "hidden: b/x lies in the place of TOP/a/SKILL.md", "b/z": "hidden: b/z lies in the place of TOP/a/SKILL.md",
 			"c": "", "c/d": "",
 		}},
+		{"one in the place of a file", map[string]string{"SKILL.md": md("one"), "x/SKILL.md": md("x"), "one/x/SKILL.md": md("x"), "one/y/SKILL.md": md("y")}, map[string]string{
+			"one": "hidden: one/x in TOP/one/x/SKILL.md lies in its place", "one/x": "hidden: one/x lies in the place of TOP/SKILL.md", "one/y": "", "x": "",
+		}},
+		{"one in the place of another, in more bytes", map[string]string{"a/SKILL.md": md("\u212a\u212a\u212a"), "kkk/x/SKILL.md": md("x")}, map[string]string{
+			"\u212a\u212a\u212a": "hidden: kkk/x in TOP/kkk/x/SKILL.md lies in its place", "kkk/x": "hidden: kkk/x lies in the place of TOP/a/SKILL.md",
+		}},
+		{"one in a folder of its name", map[string]string{"SKILL.md": md("one"), "one/y/SKILL.md": md("y"), "z/SKILL.md": md("y")}, map[string]string{"one": "", "one/y": "", "y": ""}},
 		{"one without a sound name", map[string]string{"a/SKILL.md": md("../b")}, map[string]string{
 			"a": `hidden: "../b" is no name: it takes 1 to 64 letters, digits, spaces and - _ .`,
 		}},
@@ -259,20 +266,6 @@ func TestFolders(t *testing.T) {
 	put(t, link, "->"+a)
 	if got := outline(skills.Load(options(), link)); len(got) != 2 {
 		t.Errorf("a folder that is a link holds %v", got)
-	}
-}
-
-// TestFolderLimit: where a limit is hit, nothing is shown.
-func TestFolderLimit(t *testing.T) {
-	files := map[string]string{}
-	for i := range 8192 / 64 {
-		for j := range 64 {
-			files[fmt.Sprintf("d%d/d%d/x", i, j)] = ""
-		}
-	}
-	files["a/SKILL.md"] = md("a")
-	if l := skills.Load(options(), tree(t, files)); len(outline(l)) != 0 || len(l.Findings()) != 1 || l.Findings()[0].Code != "skill_limit" {
-		t.Errorf("over the limit it holds %v and says %v", outline(l), l.Findings())
 	}
 }
 

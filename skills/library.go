@@ -83,9 +83,12 @@ func (l *Library) enter(found []*Skill) {
 }
 
 // apart hides two skills of which one would have files in the other's place, although it
-// does not lie in its folder: its name leads there.
+// does not lie in its folder: its name leads there. So does that of one which lies elsewhere
+// in that folder, where the other has files of its own.
 func (s *Skill) apart(above *Skill) {
-	if strings.HasPrefix(s.dir, above.dir+string(filepath.Separator)) {
+	in := path.Join(strings.Split(s.Path, "/")[1+strings.Count(above.Path, "/"):]...)
+	isThere := func(f File) bool { return strings.HasPrefix(strings.ToLower(f.Path), strings.ToLower(in)+"/") }
+	if s.dir == filepath.Join(above.dir, in) || strings.HasPrefix(s.dir, above.dir+string(filepath.Separator)) && !slices.ContainsFunc(above.Files, isThere) {
 		return
 	}
 	s.fail(fmt.Sprintf("%s lies in the place of %s", s.Path, above.at()))

@@ -8,6 +8,20 @@ import (
 	"capgate/skills"
 )
 
+// TestFolderLimit: where a limit is hit, nothing is shown.
+func TestFolderLimit(t *testing.T) {
+	files := map[string]string{}
+	for i := range 8192 / 64 {
+		for j := range 64 {
+			files[fmt.Sprintf("d%d/d%d/x", i, j)] = ""
+		}
+	}
+	files["a/SKILL.md"] = md("a")
+	if l := skills.Load(options(), tree(t, files)); len(outline(l)) != 0 || len(l.Findings()) != 1 || l.Findings()[0].Code != "skill_limit" {
+		t.Errorf("over the limit it holds %v and says %v", outline(l), l.Findings())
+	}
+}
+
 // TestFrontmatterLimit: a folder whose skills have too much frontmatter, which takes longest to read, shows none.
 func TestFrontmatterLimit(t *testing.T) {
 	const size = 60 << 10 // 34 of them are less than may be read
