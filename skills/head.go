@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"capgate/capability"
 )
 
 const (
@@ -371,19 +373,23 @@ func (h *head) take(key string, value *yaml.Node) error {
 		if len(strings.Join(h.names, "")) > maxNames {
 			err = fmt.Errorf("the names in %s are longer than %d bytes", key, maxNames)
 		}
-	case folded == contextKey && !isEmpty(value) && !isPlain(value, "inline"): // fork is the one that clients know now
+	case folded == contextKey && !isEmpty(value) && value.Value != "inline": // fork is the one that clients know now
 		h.forks = append(h.forks, agentTool)
 	case folded == agentKey && !isEmpty(value):
 		var name string
 		name, err = textOf(key, value)
-		h.forks = append(h.forks, agentTool+"("+name+")")
+		h.forks = append(h.forks, startOf(name))
 	}
 	return err
 }
 
-// isPlain reports whether a value is a word as it stands, with nothing around it.
-func isPlain(value *yaml.Node, word string) bool {
-	return value.Kind == yaml.ScalarNode && value.Style == 0 && value.Value == word
+// startOf is the token of what starts an agent. Clients have agents that are called as none
+// of ours is, as those of a plugin are.
+func startOf(agent string) string {
+	if capability.AgentID(agent) == "" {
+		return agentTool
+	}
+	return agentTool + "(" + agent + ")"
 }
 
 // The keys that say what a skill uses, as [foldKey] writes them.

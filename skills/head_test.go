@@ -166,11 +166,13 @@ func TestDeclaration(t *testing.T) {
 		{"Context: 'fork '", "agent.create"},
 		{"context:\nagent: ''", ""},
 		{"context: inline", ""},
-		{"context: 'inline'", "agent.create"},
+		{"context: 'inline'", ""},
 		{"context: inline\n  fork", "agent.create"},
 		{"allowed-tools: Read\ncontext: fork\nagent: reviewer", "fs.read; agent.create; agent.create{id=[reviewer]}"},
 		{"agent: reviewer", "agent.create{id=[reviewer]}"},
-		{"agent: 'no such)'", "? its parentheses do not match"},
+		{"agent: my-plugin:reviewer", "agent.create"},
+		{"agent: \"code reviewer\"", "agent.create"},
+		{"agent: 'no such)'", "agent.create"},
 		{"allowed-tools: Bash(a: b) Read", "proc.exec{patterns=[a: b]}; fs.read"}, // no YAML as it stands
 	} {
 		s := skills.Parse("one", []byte(top+tt.yaml+"\n---\n"), skills.Options{})
