@@ -332,6 +332,15 @@ func behindName(text string) string {
 	return rest
 }
 
+// Where clients find what to start, in the folder that they work in. Whatever lies in one of
+// the folders may say so.
+var (
+	startFolders = strings.Fields(".amazonq .amp .claude .codex .continue .cursor .gemini .kiro .opencode .qwen .roo .vscode .zed")
+	startFiles   = strings.Fields(`.mcp.json mcp.json managed-mcp.json mcp-config.json mcp_config.json mcp_settings.json cline_mcp_settings.json
+		.claude.json claude_desktop_config.json gemini-extension.json .crush.json crush.json opencode.json opencode.jsonc .opencode.json
+		zed/settings.json amp/settings.json goose/config.yaml mcporter.json mcporter.jsonc capgate.yml`)
+)
+
 // laid returns what the files of a skill require by their names: those that make clients
 // load a folder as a plugin, and those that tell them what to run where they work in it,
 // have programs, servers and hooks start by themselves. Skills in a folder of an agent's
@@ -340,12 +349,13 @@ func laid(files []string) []Need {
 	for _, name := range files {
 		segments := strings.Split(oneCase(name), "/")
 		for i, seg := range segments[:len(segments)-1] {
-			of := slices.Contains([]string{".claude", ".codex", ".cursor", ".gemini", ".opencode", ".vscode"}, seg) && segments[i+1] != "skills"
+			of := slices.Contains(startFolders, seg) && segments[i+1] != "skills"
 			if of || seg == ".plugin" || strings.HasPrefix(seg, ".") && strings.HasSuffix(seg, "-plugin") {
 				return evaluated(name)
 			}
 		}
-		if slices.Contains([]string{".mcp.json", "mcp.json", "opencode.json", "opencode.jsonc"}, segments[len(segments)-1]) {
+		whole := "/" + strings.Join(segments, "/")
+		if slices.ContainsFunc(startFiles, func(file string) bool { return strings.HasSuffix(whole, "/"+file) }) {
 			return evaluated(name)
 		}
 	}

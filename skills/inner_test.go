@@ -1,9 +1,11 @@
 package skills_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"capgate/config"
 	"capgate/skills"
 )
 
@@ -30,6 +32,24 @@ func TestInnerFolder(t *testing.T) {
 		s, _ := skills.Load(options(), tree(t, map[string]string{"a/SKILL.md": md("a"), "a/" + dir + "/notes.md": "x"})).Skill("a")
 		if _, ok := s.Requires(); !ok {
 			t.Errorf("with no skill in %q it is hidden: %q", dir, s.Broken)
+		}
+	}
+}
+
+// TestStartFiles: what the configuration takes for files and folders that clients start servers
+// from is that in a skill as well. What is called alike is not.
+func TestStartFiles(t *testing.T) {
+	all := map[string]bool{"settings.json": false, "config.yaml": false, ".claude/skills/x.md": false, "amp.json": false, "docs/mcp.json.md": false, "my-crush.json": false}
+	for _, name := range config.ClientFiles() {
+		all[name], all["in/"+name] = true, true
+	}
+	for _, name := range config.ClientFolders() {
+		all[name+"/x"], all["in/"+name+"/x"] = true, true
+	}
+	for name, starts := range all {
+		s, _ := skills.Load(options(), tree(t, map[string]string{"a/SKILL.md": md("a"), "a/" + name: ""})).Skill("a")
+		if n := needs(s); slices.Contains(n, "proc.eval") != starts {
+			t.Errorf("with %s it needs %v", name, n)
 		}
 	}
 }
