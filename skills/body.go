@@ -337,7 +337,7 @@ func behindName(text string) string {
 var (
 	startFolders = strings.Fields(".amazonq .amp .claude .codex .continue .cursor .gemini .kiro .opencode .qwen .roo .vscode .zed")
 	startFiles   = strings.Fields(`.mcp.json mcp.json managed-mcp.json mcp-config.json mcp_config.json mcp_settings.json cline_mcp_settings.json
-		.claude.json claude_desktop_config.json gemini-extension.json .crush.json crush.json opencode.json opencode.jsonc .opencode.json
+		.claude.json .claude.json.backup tui.json tui.jsonc claude_desktop_config.json gemini-extension.json .crush.json crush.json opencode.json opencode.jsonc .opencode.json
 		zed/settings.json amp/settings.json goose/config.yaml mcporter.json mcporter.jsonc capgate.yml`)
 )
 
@@ -349,7 +349,7 @@ func laid(files []string) []Need {
 	for _, name := range files {
 		segments := strings.Split(oneCase(name), "/")
 		for i, seg := range segments[:len(segments)-1] {
-			of := slices.Contains(startFolders, seg) && segments[i+1] != "skills"
+			of := slices.Contains(startFolders, seg) && segments[i+1] != "skills" || seg == ".github" && segments[i+1] == "hooks"
 			if of || seg == ".plugin" || strings.HasPrefix(seg, ".") && strings.HasSuffix(seg, "-plugin") {
 				return evaluated(name)
 			}
