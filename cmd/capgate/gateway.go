@@ -277,10 +277,10 @@ func (g *gateway) renewNow() {
 // it.
 func (g *gateway) renew() error {
 	if g.blind {
-		if _, _, err := credentials(g.store); err != nil {
-			return nil // nothing else would come of reading all again
+		if _, _, err := credentials(g.store); err == nil {
+			return errSeeing
 		}
-		return errSeeing
+		return nil // nothing else would come of reading all again
 	}
 	changed, err := g.store.Changed(tokenBucket, tokenKey, g.tokens)
 	switch {

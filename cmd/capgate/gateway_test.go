@@ -41,7 +41,7 @@ func (s said) Write(p []byte) (int, error) {
 // watched is a gateway that watches its configuration and records.
 type watched struct {
 	place
-	ctx    context.Context
+	late   <-chan struct{} // closed when it takes too long
 	from   source
 	first  *config.Config
 	noted  notices
@@ -68,7 +68,7 @@ func watch(t *testing.T, capabilities string, folders ...string) *watched {
 	}
 	w.from, w.first = source{live: live, view: view, at: count}, live.Current()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	w.ctx = ctx
+	w.late = ctx.Done()
 	g, err := newGateway(ctx, w.written(), log, w.noted)
 	w.must(err)
 	done := make(chan error, 1)
@@ -106,7 +106,7 @@ func (w *watched) reaches(what string, is func(noted string) bool) string {
 			if is(got) {
 				return got
 			}
-		case <-w.ctx.Done():
+		case <-w.late:
 			w.t.Fatalf("%s: no such policy came into force", what)
 		}
 	}
@@ -128,7 +128,7 @@ func TestWatchGoesOn(t *testing.T) {
 	w.must(w.from.live.Reload())
 	select {
 	case <-w.looked:
-	case <-w.ctx.Done():
+	case <-w.late:
 		t.Fatal("the configuration is not looked at")
 	}
 	w.hold("records.read")
