@@ -152,9 +152,10 @@ func (c *scriptedConn) Call(ctx context.Context, r upstream.Request, s upstream.
 	c.server.mu.Lock()
 	c.server.got = append(c.server.got, r)
 	list, isList := c.server.lists[r.Method]
+	slow := c.server.slow
 	c.server.mu.Unlock()
 	if isList {
-		<-time.After(c.server.slow)
+		<-time.After(slow)
 	}
 	switch {
 	case list == noSuchMethod:
@@ -250,9 +251,7 @@ const tokenLife = 30 * 24 * time.Hour
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	text = strings.ReplaceAll(text, "$ROOT", w.root)
-	if err := os.WriteFile(filepath.Join(w.dir, name+".md"), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(filepath.Join(w.dir, name+".md"), []byte(text), 0o600))
 	if _, ok := w.tokens[name]; !ok {
 		token, next, err := w.creds.Issue("agents/"+name, "", tokenLife, time.Now(), rand.Reader)
 		if err != nil {
