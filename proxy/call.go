@@ -310,7 +310,7 @@ func typed(info upstream.Info, answer upstream.Answer, modern bool) upstream.Ans
 	}
 	if modern {
 		var doc wire.Doc
-		if doc.Parse(answer.Result, wire.Limits{Bytes: len(answer.Result)}) != nil {
+		if doc.ParseLoosely(answer.Result, wire.Limits{Bytes: len(answer.Result)}) != nil {
 			return answer
 		}
 		v, _ := doc.Root().Get("resultType")

@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/binary"
-	"slices"
+	"errors"
 	"strconv"
 	"time"
 
@@ -24,7 +24,7 @@ func (c *call) list(k listKind) reply {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	cat, err := c.tenant.catalogue(ctx)
-	if err == nil && cat.first(ctx, k) {
+	for most := 0; err == nil && most < len(cat.sources) && cat.grows(ctx, k); most++ {
 		cat, err = c.tenant.catalogue(ctx)
 	}
 	if err != nil {
@@ -51,19 +51,30 @@ func (c *call) list(k listKind) reply {
 	return reply{head: []byte(`{"` + member + `":`), result: p.entries, tail: append(c.kept(tail), '}')}
 }
 
-// first waits for the first server that gives a list, where none has given its own yet: who
-// asks once would see nothing. It reports whether there was one.
-func (c *catalogue) first(ctx context.Context, k listKind) bool {
-	if slices.ContainsFunc(c.sources, func(s source) bool { return s.gave(k) }) {
+// grows waits for another server that gives a list, where there is nothing to show yet: who
+// asks once would see nothing. It reports whether there was one. Tools are what most servers
+// are for; of other lists, one that is empty may be all there is.
+func (c *catalogue) grows(ctx context.Context, k listKind) bool {
+	var late []*line
+	for i := range c.sources {
+		switch s := &c.sources[i]; {
+		case s.line == nil:
+		case !s.gave(k):
+			late = append(late, s.line)
+		case k != toolList:
+			return false
+		}
+	}
+	if string(c.pages[k][0].entries) != "[]" {
 		return false
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	gave := make(chan bool, len(c.sources))
-	for i := range c.sources {
-		go func() { gave <- c.sources[i].line.gives(ctx, k) }()
+	gave := make(chan bool, len(late))
+	for _, l := range late {
+		go func() { gave <- l.gives(ctx, k) }()
 	}
-	for range c.sources {
+	for range late {
 		if <-gave {
 			return true
 		}
@@ -77,8 +88,13 @@ func (s *source) gave(k listKind) bool {
 	return s.editions[k]&^unheard != 0 && (k == toolList || s.editions[skillList]&^unheard != 0)
 }
 
-// gives waits until a server gives a list, unless it could not a moment ago.
+// gives waits until a server gives a list, unless it could not a moment ago, or was waited for
+// in vain before.
 func (l *line) gives(ctx context.Context, k listKind) bool {
+	if l.hopeless.Load() {
+		return false
+	}
+	begun := time.Now()
 	for _, one := range [...]listKind{k, skillList} {
 		g := &l.lists[one]
 		g.mu.Lock()
@@ -88,6 +104,9 @@ func (l *line) gives(ctx context.Context, k listKind) bool {
 			return false
 		}
 		if _, is, err := l.list(ctx, one, listTime); err != nil || !is.isKnown() {
+			if time.Since(begun) > patience && !errors.Is(ctx.Err(), context.Canceled) {
+				l.hopeless.Store(true)
+			}
 			return false
 		}
 		if k == toolList {

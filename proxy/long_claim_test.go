@@ -154,6 +154,7 @@ func TestOddlySpelledClaims(t *testing.T) {
 		`wiki://h/q\\SKILL.md`: "wiki://h/q", "wiki://h/q?x/SKILL.md": "wiki://h/q?x", "wiki://h/q?x/../SKILL.md": "wiki://h", "wiki:///SKILL.md": "wiki://h",
 		"wiki://;/SKILL.md": "wiki://;", "wiki://q:80/SKILL.md": "wiki://q:80",
 		"wiki://h/caf\u00e9/SKILL.md": "wiki://h/cafe\u0301", "wiki://h/cafe%CC%81/SKILL.md": "wiki://h/caf%C3%A9", "wiki://h/\u212b/SKILL.md": "wiki://h/a\u030a",
+		"wiki://h/\u0130/SKILL.md": "wiki://h/i\u0307", "wiki://h/\u1f80/SKILL.md": "wiki://h/\u03b1\u0313\u0345",
 	} {
 		s.list(append(s.entries(), `{"uri":"`+claim+`","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
 		s.files[folder+"/in.md"] = hiddenText

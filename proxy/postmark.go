@@ -17,6 +17,7 @@ type postmark struct {
 	quoted       bool
 	escaped      bool
 	name, text   []byte // of the member that is open, as far as an id may go
+	cut          bool   // it goes further
 	id           []byte
 	ids          int
 	answer       bool // it is one, which nobody answers
@@ -59,15 +60,19 @@ func (p *postmark) read(part []byte) {
 		default:
 			p.quoted = c == '"'
 		}
-		if p.depth == 1 && len(p.text) <= maxID {
+		switch {
+		case p.depth != 1, len(p.text) == 0 && isBlank(c):
+		case len(p.text) <= maxID:
 			p.text = append(p.text, c)
+		default:
+			p.cut = true
 		}
 	}
 }
 
 func (p *postmark) outside(c byte) {
 	switch {
-	case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+	case isBlank(c):
 	case c == '{' && !p.begun:
 		p.begun, p.depth = true, 1
 	default:
@@ -79,7 +84,7 @@ func (p *postmark) outside(c byte) {
 func (p *postmark) divides(c byte) bool {
 	switch c {
 	case ':':
-		p.name, p.text = bytes.TrimSpace(p.text), nil
+		p.name, p.text, p.cut = bytes.TrimSpace(p.text), nil, false
 		return true
 	case '}':
 		p.depth, p.ended = 0, true
@@ -88,13 +93,15 @@ func (p *postmark) divides(c byte) bool {
 		return false
 	}
 	switch name := strings.ToLower(string(p.name)); {
-	case string(p.name) == `"id"`:
+	case string(p.name) == `"id"` && !p.cut:
 		p.id, p.ids = p.text, p.ids+1
-	case name == `"id"` || strings.Contains(name, `\`): // which some take for it
+	case name == `"id"` || strings.Contains(name, `\`): // which some take for it, or which is too long
 		p.ids++
 	case name == `"result"` || name == `"error"`:
 		p.answer = true
 	}
-	p.name, p.text = nil, nil
+	p.name, p.text, p.cut = nil, nil, false
 	return true
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }

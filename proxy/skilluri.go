@@ -171,10 +171,11 @@ func unescaped(uri string) string {
 	return oneForm(strings.ReplaceAll(uri, `\`, "/"))
 }
 
-// oneForm writes alike what some file system takes for one name: in one case, by way of the
-// upper one, which brings s and ſ together, and with its accents behind their letters.
+// oneForm writes alike what some file system takes for one name: with its accents behind their
+// letters, before and after it is in one case, by way of the upper one, which brings s and ſ
+// together.
 func oneForm(name string) string {
-	return norm.NFD.String(strings.ToLower(strings.ToUpper(name)))
+	return norm.NFD.String(strings.ToLower(strings.ToUpper(norm.NFD.String(name))))
 }
 
 // loosePath cleans the path of a URI, and leaves out of each segment what some readers

@@ -82,7 +82,7 @@ func (l *list) page(doc *wire.Doc, result []byte) (more bool, err error) {
 	if err := outside(doc, appendPlaces(nil, root, []string{l.member, "*"})); err != nil {
 		return false, err
 	}
-	if kind, ok := root.Get("resultType"); ok && !kind.Equal("complete") {
+	if kind, ok := root.Get("resultType"); ok && !kind.Equal("complete") && (l.modern || kind.Equal("input_required")) {
 		return false, errors.New("the result is not a complete one")
 	}
 	items, _ := root.Get(l.member)
