@@ -32,8 +32,11 @@ var (
 // readers write nothing, whatever their options, unless a rule denies these; listers
 // among them show no more of a file than its name. Of git, some subcommands are such.
 var (
-	listers    = list("ls gls stat du gdu find gfind fd fdfind")
-	readers    = append(list("cat head tail wc gwc file diff gdiff cmp rg grep egrep fgrep ggrep jq"), listers...)
+	listers = list("ls gls stat du gdu find gfind fd fdfind")
+	readers = append(list(`
+		cat head tail wc gwc file diff gdiff cmp rg grep egrep fgrep ggrep jq cut nl od strings cksum
+		md5sum sha1sum sha224sum sha256sum sha384sum sha512sum test realpath readlink basename dirname
+	`), listers...)
 	gitListers = list("status ls-files")
 	gitReaders = append(list("diff log show add commit blame grep"), gitListers...)
 )
@@ -47,9 +50,19 @@ func (r *Requirement) does(programs, subcommands []string) bool {
 	name := unversioned(programName(r.argv[0]))
 	if name == "git" {
 		_, rest := optionRules[name].split(r.argv[1:])
-		return len(rest) > 0 && slices.Contains(subcommands, rest[0])
+		switch {
+		case len(rest) == 0:
+			return false
+		case rest[0] == "status" && slices.ContainsFunc(rest, isVerbose):
+			return slices.Contains(subcommands, "diff") // which it shows then
+		}
+		return slices.Contains(subcommands, rest[0])
 	}
-	return slices.Contains(programs, name)
+	return slices.Contains(programs, name) || slices.Contains(programs, programName(r.argv[0])) // md5sum has no version
+}
+
+func isVerbose(word string) bool {
+	return strings.HasPrefix(word, "--v") || isCluster(word) && strings.Contains(word, "v")
 }
 
 // A habit is what some programs do when an option stands among their words: the letters
@@ -65,7 +78,8 @@ var (
 	// namers have somebody else name the file that they write.
 	namers = []habit{
 		{list("curl"), "OJ", "--remote"},
-		{list("gzip gunzip"), "N", "--na"},
+		{list("gzip gunzip pigz unpigz lzop unlzop"), "N", "--na"},
+		{list("lzop unlzop"), "Px", "--pa"},
 	}
 )
 

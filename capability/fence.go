@@ -96,7 +96,7 @@ func (f Fence) Touches(r *Requirement) bool {
 		v = "fs.read"
 	}
 	byItsName := func(p Path) bool { return f.hides(p, whole) || v != "fs.read" && f.seals(p) }
-	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || runsOneOf(r.argv, splitters) && f.goesOn(r.touches) {
+	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || r.splits(f) {
 		return true
 	}
 	here, named := changes || writesHere(r.argv), changesFolders(r.argv)
@@ -109,6 +109,19 @@ func (r *Requirement) reachesInto(root Root, here, named bool) bool {
 	return slices.ContainsFunc(root.dirs(), func(dir string) bool {
 		return r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) })
 	})
+}
+
+// splits reports whether a program calls files by what it is told and some letters, and one of
+// them may lie behind the fence.
+func (r *Requirement) splits(f Fence) bool {
+	return runsOneOf(r.argv, splitters) && (f.goesOn(r.touches) || slices.ContainsFunc(r.argv, opensHidden))
+}
+
+// opensHidden reports whether what a word names ends in a segment that is a dot, which goes on as
+// any name that begins with one.
+func opensHidden(word string) bool {
+	start, ok := strings.CutSuffix(word, ".")
+	return ok && (start == "" || strings.HasSuffix(start, "/") || strings.HasSuffix(start, "=") || start[0] == '-')
 }
 
 // goesOn reports whether one of some paths is how the name of something behind the fence

