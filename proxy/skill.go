@@ -248,9 +248,6 @@ func (a *assembly) collide() {
 		}
 	}
 	for key, s := range at {
-		if len(key) > longestPlace || strings.Count(key, "/") >= deepestPlace {
-			continue // nobody has it
-		}
 		for up := path.Dir(key); strings.Contains(up, "/"); up = path.Dir(up) {
 			if above := at[up]; above != nil && above.line != s.line {
 				s.hidden, above.hidden = several, several
