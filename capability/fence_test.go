@@ -345,6 +345,7 @@ func TestFenceAddresses(t *testing.T) {
 		". lzop -x a.lzo":                               true,
 		". pigz -d x.gz":                                false,
 		". git status -sv .claude":                      true,
+		". git --version":                               false,
 		". git status -s .claude":                       false,
 		". chmod 000 /dev/null":                         true,
 		". sha256sum .claude/agents/a.md":               false,
