@@ -326,7 +326,7 @@ type events struct {
 // open begins a request whose answer is a stream. It ends with the context.
 func (c *client) open(ctx context.Context, t *testing.T, method, body string, headers ...string) *events {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // who waits for what does not come is told so
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // who waits for what does not come is told so
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, method, c.w.http.URL+"/mcp", strings.NewReader(body))
 	if err != nil {
