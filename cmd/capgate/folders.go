@@ -22,7 +22,7 @@ var (
 	}
 	// unfiled are arguments that are no path: addresses, packages and what versions of them,
 	// modules.
-	unfiled = regexp.MustCompile(`^((@[\w.-]+/)?[A-Za-z][\w.-]*(\[[\w,.-]+\])?@? ?([<>~!=]=|===|[<>~^]) ?[\w.*,<>=~!^| -]+|[A-Za-z][\w+.-]*://[^\s;|<>()` + "`" + `'"$]*|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
+	unfiled = regexp.MustCompile(`^((@[\w.-]+/)?[A-Za-z][\w.-]*(\[[\w,.-]+\])?@?( ?,? ?(===?|[<>~!]=?|\^) ?v?(\d[\w.*+-]*|\*))+|[A-Za-z][\w+.-]*://[^\s;|<>()` + "`" + `'"$]*|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
 		`(github|gitlab|bitbucket):[\w.-]+/[\w.-]+(#[\w./-]+)?|[\w-]+(\.[\w-]+)+/[\w./-]+@[\w.+-]+)$`)
 )
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -6,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,9 +16,6 @@ import (
 // TestEndsInOrder: a gateway whose client or terminal is gone records what became of a call,
 // closes its log and leaves nothing behind. One that is to outlast its terminal does.
 func TestEndsInOrder(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no such signals")
-	}
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{}}}`
 	gateway := []string{"capgate", "wrap", "--agent", "me", "--grant", "tool.invoke:*", "--", "toolserver", "tools.json"}
 	for name, test := range map[string]struct {
