@@ -250,7 +250,7 @@ func (d *derivation) domain(verbs []string, spec string) ([]capability.Spec, str
 func (d *derivation) agents(verbs []string, spec string) ([]capability.Spec, string) {
 	var ids []string
 	for _, name := range strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
-		if capability.AgentID(name) == "" {
+		if capability.AgentID(name) == "" && name != anyName {
 			return nil, "an agent has no such id"
 		}
 		ids = append(ids, name)
@@ -260,6 +260,9 @@ func (d *derivation) agents(verbs []string, spec string) ([]capability.Spec, str
 	}
 	return scoped(verbs, "id", ids...), ""
 }
+
+// anyName stands for every agent, in grants and where nobody knows which one it is.
+const anyName = "*"
 
 // anyAgent asks for some use of the verbs whatever stands in the parentheses.
 func (d *derivation) anyAgent(verbs []string, _ string) ([]capability.Spec, string) {

@@ -384,10 +384,10 @@ func (h *head) take(key string, value *yaml.Node) error {
 }
 
 // startOf is the token of what starts an agent. Clients have agents that are called as none
-// of ours is, as those of a plugin are.
+// of ours is, as those of a plugin are: who may start every agent may start these.
 func startOf(agent string) string {
 	if capability.AgentID(agent) == "" {
-		return agentTool
+		agent = anyName
 	}
 	return agentTool + "(" + agent + ")"
 }

@@ -170,9 +170,9 @@ func TestDeclaration(t *testing.T) {
 		{"context: inline\n  fork", "agent.create"},
 		{"allowed-tools: Read\ncontext: fork\nagent: reviewer", "fs.read; agent.create; agent.create{id=[reviewer]}"},
 		{"agent: reviewer", "agent.create{id=[reviewer]}"},
-		{"agent: my-plugin:reviewer", "agent.create"},
-		{"agent: \"code reviewer\"", "agent.create"},
-		{"agent: 'no such)'", "agent.create"},
+		{"agent: my-plugin:reviewer", "agent.create{id=[*]}"},
+		{"agent: \"code reviewer\"", "agent.create{id=[*]}"},
+		{"agent: 'no such)'", "agent.create{id=[*]}"},
 		{"allowed-tools: Bash(a: b) Read", "proc.exec{patterns=[a: b]}; fs.read"}, // no YAML as it stands
 	} {
 		s := skills.Parse("one", []byte(top+tt.yaml+"\n---\n"), skills.Options{})
