@@ -27,7 +27,13 @@ type Fence struct {
 }
 
 // NewFence fences off directories and files, by each place they are known by.
-func NewFence(roots ...Root) Fence { return Fence{roots: roots} }
+func NewFence(roots ...Root) Fence { return Fence{}.Enclosing(roots...) }
+
+// Enclosing returns a fence around these places in place of any others.
+func (f Fence) Enclosing(roots ...Root) Fence {
+	f.roots, f.sealed = roots, nil
+	return f
+}
 
 // Sealing returns a fence around further places that may be read, and nothing else:
 // whoever could change them would choose what others are shown.

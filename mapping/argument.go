@@ -121,9 +121,9 @@ func (n *node) each(at string, visit func(at string, r *role)) {
 	}
 }
 
-func escapeName(name string) string {
-	return strings.NewReplacer(`\`, `\\`, `.`, `\.`, `[`, `\[`, `]`, `\]`).Replace(name)
-}
+func escapeName(name string) string { return nameEscapes.Replace(name) }
+
+var nameEscapes = strings.NewReplacer(`\`, `\\`, `.`, `\.`, `[`, `\[`, `]`, `\]`)
 
 // inside writes the path of a member.
 func inside(at, name string) string {

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 //go:embed builtin/*.yml
@@ -30,10 +31,28 @@ func Source(name string) ([]byte, error) {
 
 // Builtin returns a mapping that ships with capgate.
 func Builtin(name string) (*Mapping, error) {
-	data, err := Source(name)
+	all, err := parsed()
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := Parse("builtin/"+name+".yml", data)
-	return m, err
+	if m, ok := all[name]; ok {
+		return m, nil
+	}
+	_, err = Source(name)
+	return nil, err
 }
+
+// parsed reads the mappings that ship with capgate, which is done once: every policy has them.
+var parsed = sync.OnceValues(func() (map[string]*Mapping, error) {
+	all := map[string]*Mapping{}
+	for _, name := range Builtins() {
+		data, err := Source(name)
+		if err != nil {
+			return nil, err
+		}
+		if all[name], _, err = Parse("builtin/"+name+".yml", data); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+})

@@ -141,14 +141,24 @@ func (h *head) divided(in *key, line string, first bool) bool {
 	if first {
 		plain, name = plainWords, plainNames
 	}
-	in.begins = first && beginText.MatchString(line)
+	form := strings.Map(letterForm, line)
+	in.begins = first && beginText.MatchString(form)
 	in.text = !first && in.text || strings.ContainsAny(line, "|>")
 	if in.names {
-		in.begins, h.odd = false, h.odd || !name.MatchString(line)
+		in.begins, h.odd = false, h.odd || !name.MatchString(form)
 		h.veils = h.veils || h.odd
 		return false
 	}
-	return !plain.MatchString(line) || in.tools && (first || in.text) && h.hides(line)
+	return !plain.MatchString(form) || in.tools && (first || in.text) && h.hides(line)
+}
+
+// letterForm makes every letter and digit beyond ASCII the one that the forms below know: with all
+// of the world's in them, they took longer to compile than capgate does to start.
+func letterForm(r rune) rune {
+	if r > unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsNumber(r)) {
+		return 'é'
+	}
+	return r
 }
 
 // How names of arguments stand in a line that all readers take for those names, or for none,
@@ -156,11 +166,11 @@ func (h *head) divided(in *key, line string, first bool) bool {
 // words; below it as an entry, which may be a map. A list ends where the line does.
 var (
 	plainNames = regexp.MustCompile(`^ *(|` + aName + `|` + aWord + `( +` + aWord + `)*[ \t]*|\[ *` + aName + `( *, *` + aName + `)* *\]|\[ *` + aMap + `( *, *` + aMap + `)* *\])\r?\n?$`)
-	plainName  = regexp.MustCompile(`^(|- +` + aName + `|(- +)?` + aWord + `: [\pL\pN_ ,()-]*\.?)\r?\n?$`)
+	plainName  = regexp.MustCompile(`^(|- +` + aName + `|(- +)?` + aWord + `: [A-Za-z0-9é_ ,()-]*\.?)\r?\n?$`)
 )
 
 const (
-	aWord = `[\pL\pN_][\pL\pN_-]*`
+	aWord = `[A-Za-z0-9é_][A-Za-z0-9é_-]*`
 	aName = `(` + aWord + `|"` + aWord + `( ` + aWord + `)*"|'` + aWord + `( ` + aWord + `)*')`
 	aMap  = `\{` + aWord + `: ` + aWord + `(, ` + aWord + `: ` + aWord + `)*\}`
 )
@@ -174,9 +184,9 @@ var (
 )
 
 const (
-	words    = `[\pL\pN_]#*( *[!"$-~\pL\pN]#*)*`
-	inQuotes = `("[ !$-\[\]-~\pL\pN]*"|'[ !"$-&(-~\pL\pN]*')`
-	anItem   = `([\pL\pN_]([ !"$-+\-./0-9;-Z\\^-z|~\pL\pN]|:[!-+\--Z^-z|~])*|` + inQuotes + `)`
+	words    = `[A-Za-z0-9é_]#*( *[!"$-~é]#*)*`
+	inQuotes = `("[ !$-\[\]-~é]*"|'[ !"$-&(-~é]*')`
+	anItem   = `([A-Za-z0-9é_]([ !"$-+\-./0-9;-Z\\^-z|~é]|:[!-+\--Z^-z|~])*|` + inQuotes + `)`
 	aList    = `\[ *(` + anItem + `( *, *` + anItem + `)*)? *,? *\]`
 	lineEnd  = `[ \t]*((^| )#[^\n]*)?\r?\n?$`
 )

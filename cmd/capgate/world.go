@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -120,9 +121,13 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 // tells clients which servers to use.
 func fence(own, sealed []capability.Root, view capability.View) capability.Fence {
 	hidden, kept := config.ClientPlaces(os.Getenv("XDG_CONFIG_HOME"), view.Home)
-	return capability.NewFence(literals(own, hidden, view)...).Sealing(literals(sealed, kept, view)...).
-		Hiding(config.ClientFiles()...).SealingNamed(config.ClientFolders()...)
+	return ofClients().Enclosing(literals(own, hidden, view)...).Sealing(literals(sealed, kept, view)...)
 }
+
+// ofClients is a fence around the files of clients by their names, which every policy has.
+var ofClients = sync.OnceValue(func() capability.Fence {
+	return capability.NewFence().Hiding(config.ClientFiles()...).SealingNamed(config.ClientFolders()...)
+})
 
 // literals adds places by their names.
 func literals(roots []capability.Root, places []string, view capability.View) []capability.Root {
