@@ -10,3 +10,6 @@ func (r *Registry) WatchOnlySweeping(ctx context.Context, every time.Duration) e
 	w := watcher{Registry: r, sweep: every}
 	return w.loop(ctx, nil, nil)
 }
+
+// Settle is how long what is being written is waited for.
+const Settle = settle

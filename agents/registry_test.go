@@ -188,6 +188,27 @@ func TestWatch(t *testing.T) {
 	until(t, r, "scout", "records.read")
 }
 
+// TestReplaced: a record that took the place of another is in force sooner than one that is
+// being written, and not by the next look.
+func TestReplaced(t *testing.T) {
+	dir := t.TempDir()
+	scout := write(t, dir, "scout.md", record("access: rw"))
+	r := open(t, &journal{}, dir)
+	watched(t, r)
+	least := time.Minute
+	for i := range 20 {
+		time.Sleep(2 * agents.Settle)
+		access := []string{"r", "w"}[i%2]
+		begun := time.Now()
+		over(t, scout, record("access: "+access))
+		until(t, r, "scout", map[string]string{"r": "records.read", "w": "records.create records.update"}[access])
+		least = min(least, time.Since(begun))
+	}
+	if least >= agents.Settle {
+		t.Errorf("it took %s at the least", least)
+	}
+}
+
 // TestSweep: where nothing is announced, the folders are looked at.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()

@@ -35,6 +35,7 @@ type watcher struct {
 	notify *fsnotify.Watcher // nil where folders cannot be watched
 	seen   uint64            // the signature of the folders when they were last read
 	since  time.Time         // when the first change came that has not been read
+	read   time.Time         // when the folders were last read
 }
 
 func (w *watcher) run(ctx context.Context) error {
@@ -58,7 +59,11 @@ func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <
 		case <-ctx.Done():
 			return ctx.Err()
 		case e := <-events:
-			if w.concerns(e) {
+			switch {
+			case !w.concerns(e):
+			case w.replaced(e):
+				w.reload()
+			default:
 				w.changed(quiet)
 			}
 		case <-errs: //nolint:errcheck // such as a queue that ran over: anything may have changed
@@ -83,6 +88,16 @@ func (w *watcher) open() error {
 	return nil
 }
 
+// replaced reports whether a whole record took the place of another, as capgate and most editors
+// write them: there is nothing to wait for, unless that happens all the time.
+func (w *watcher) replaced(e fsnotify.Event) bool {
+	if !e.Has(fsnotify.Create) || kindOf(e.Name) == otherFile || time.Since(w.read) < settle {
+		return false
+	}
+	info, err := os.Lstat(e.Name)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
 // changed puts the reload off until the folders have settled, but not for ever:
 // a revocation must not wait for a file that is written all the time.
 func (w *watcher) changed(quiet *time.Timer) {
@@ -100,6 +115,7 @@ func (w *watcher) reload() {
 	w.watch()
 	w.seen = signature(w.dirs)
 	w.Reload()
+	w.read = time.Now()
 }
 
 // watch adds every folder, and the parents of the top ones, which tell when
