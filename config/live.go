@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	settle = 50 * time.Millisecond // how long the folder must be quiet before the file is read
-	sweep  = 5 * time.Second       // how often the file is looked at without any event
+	settle   = 50 * time.Millisecond  // how long the folder must be quiet before the file is read
+	patience = 500 * time.Millisecond // how long it may be busy before the file is read anyway
+	sweep    = 5 * time.Second        // how often the file is looked at without any event
 )
 
 // Live holds the configuration in force. A file that changes for the worse does
@@ -132,16 +133,22 @@ func (l *Live) Watch(ctx context.Context) error {
 	ticker := time.NewTicker(sweep)
 	defer ticker.Stop()
 	quiet := time.NewTimer(0) // what changed between the load and the watch
+	var since time.Time       // when the first change came that has not been read
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-events:
-			quiet.Reset(settle)
+			if since.IsZero() {
+				since = time.Now()
+			}
+			quiet.Reset(min(settle, max(0, patience-time.Since(since))))
 		case <-ticker.C:
-			quiet.Reset(0)
-		case <-quiet.C:
+			since = time.Time{}
 			_ = l.Reload() // it is logged, and Err says it
+		case <-quiet.C:
+			since = time.Time{}
+			_ = l.Reload()
 		}
 	}
 }

@@ -142,3 +142,33 @@ func TestLiveWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLiveBusy: a file beside the configuration that is written all the time puts nothing off
+// until it is looked at without any event.
+func TestLiveBusy(t *testing.T) {
+	c := openLive(t, one, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = c.Watch(ctx) }()
+	changed := c.Changed()
+	c.write(t, two)
+	<-changed
+	changed = c.Changed()
+	late := time.After(4 * time.Second)
+	for i := 0; ; i++ {
+		select {
+		case <-changed:
+			return
+		case <-late:
+			t.Fatal("nobody noticed")
+		default:
+		}
+		if i == 10 {
+			c.write(t, one)
+		}
+		if err := os.WriteFile(c.file+".log", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
