@@ -32,14 +32,22 @@ func ClientFiles() []string {
 
 // ClientFolders are those from which clients start servers, or run code, without a
 // question, and files that tell them to. What lies in them may be read, as a review does;
-// whoever could change it would go past the gateway. Folders of skills are not among them.
+// whoever could change it would go past the gateway.
 func ClientFolders() []string {
 	return []string{
 		".claude/agents", ".claude/plugins", ".claude-plugin", // their files may name servers and hooks
 		".claude/hooks", ".claude/workflows", ".claude/shell-snapshots", ".claude/session-env",
 		".claude/routines", ".claude/scheduled_tasks.json", ".claude/loop.md", ".claude/launch.json",
+		".claude/commands", ".claude/skills", // commands in their texts run as soon as one is called
+		".opencode/command", ".opencode/commands", ".gemini/commands", ".qwen/commands",
 		".cursor/hooks", ".cursor/hooks.json",
-		".github/hooks", // Copilot
+		".codex/hooks", ".codex/hooks.json", ".codex/rules",
+		".github/hooks", ".github/copilot/settings.json",
+		".windsurf/hooks", ".windsurf/hooks.json",
+		".factory/settings.json", ".factory/settings.local.json", ".factory/hooks", ".factory/hooks.json",
+		".factory/commands", ".factory/droids",
+		".augment/settings.json", ".pi/extensions",
+		".codebuddy/settings.json", ".codebuddy/settings.local.json", ".codebuddy/agents", ".codebuddy/commands",
 		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools",
 		".opencode/agent", ".opencode/agents", ".opencode/mode", ".opencode/modes",
 		".continue/mcpServers", ".continue/agents", ".continue/assistants",
@@ -61,7 +69,7 @@ func ClientPlaces(xdg, home string) (hidden, sealed []string) {
 	for _, name := range []string{"zed/settings.json", "goose/config.yaml", "amp/settings.json", "amp/settings.jsonc"} {
 		hidden = append(hidden, path.Join(dir, name))
 	}
-	for _, name := range []string{"plugin", "plugins", "tool", "tools", "agent", "agents", "mode", "modes"} {
+	for _, name := range []string{"plugin", "plugins", "tool", "tools", "agent", "agents", "mode", "modes", "command", "commands"} {
 		sealed = append(sealed, path.Join(dir, "opencode", name))
 	}
 	return hidden, sealed

@@ -335,7 +335,7 @@ func behindName(text string) string {
 // Where clients find what to start, in the folder that they work in. Whatever lies in one of
 // the folders may say so.
 var (
-	startFolders = strings.Fields(".amazonq .amp .claude .codex .continue .cursor .gemini .kiro .opencode .qwen .roo .vscode .zed")
+	startFolders = strings.Fields(".amazonq .amp .augment .claude .codebuddy .codex .continue .cursor .factory .gemini .kiro .opencode .pi .qwen .roo .vscode .windsurf .zed")
 	startFiles   = strings.Fields(`.mcp.json mcp.json managed-mcp.json mcp-config.json mcp_config.json mcp_settings.json cline_mcp_settings.json
 		.claude.json .claude.json.backup tui.json tui.jsonc claude_desktop_config.json gemini-extension.json .crush.json crush.json opencode.json opencode.jsonc .opencode.json
 		zed/settings.json amp/settings.json goose/config.yaml mcporter.json mcporter.jsonc capgate.yml`)
@@ -349,7 +349,7 @@ func laid(files []string) []Need {
 	for _, name := range files {
 		segments := strings.Split(oneCase(name), "/")
 		for i, seg := range segments[:len(segments)-1] {
-			of := slices.Contains(startFolders, seg) && segments[i+1] != "skills" || seg == ".github" && segments[i+1] == "hooks"
+			of := slices.Contains(startFolders, seg) && segments[i+1] != "skills" || seg == ".github" && (segments[i+1] == "hooks" || segments[i+1] == "copilot")
 			if of || seg == ".plugin" || strings.HasPrefix(seg, ".") && strings.HasSuffix(seg, "-plugin") {
 				return evaluated(name)
 			}

@@ -37,15 +37,15 @@ func TestInnerFolder(t *testing.T) {
 }
 
 // TestStartFiles: what the configuration takes for files and folders that clients start servers
-// from is that in a skill as well, but for a repository, as many skills are one. What is called
-// alike is not.
+// from is that in a skill as well, but for a repository, as many skills are one, and skills, which
+// are read as such. What is called alike is not.
 func TestStartFiles(t *testing.T) {
 	all := map[string]bool{"settings.json": false, "config.yaml": false, ".claude/skills/x.md": false, "amp.json": false, "docs/mcp.json.md": false, "my-crush.json": false, ".git/config": false, ".github/workflows/x.yml": false}
 	for _, name := range config.ClientFiles() {
 		all[name], all["in/"+name] = true, true
 	}
 	for _, name := range config.ClientFolders() {
-		if name != ".git" {
+		if name != ".git" && name != ".claude/skills" {
 			all[name+"/x"], all["in/"+name+"/x"] = true, true
 		}
 	}
