@@ -46,7 +46,7 @@ func Checks() []Check {
 		{"skill_mirror", capability.Warning, "mirrors of skills for agents that are not there", "make a record for the agent, or remove the mirror", loaded("skill_mirror")},
 		{"provider_agent", capability.Warning, "providers for agents that are not there", "make a record for the agent, or take it out of agents:", loaded("provider_agent")},
 		{"provider_tool", capability.Warning, "grants of provider tools that no provider has", "write the name of one that is there", loaded("provider_tool")},
-		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grants(skillReadable)},
+		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grantsOf(skillReadable)},
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_prompt", capability.Note, "skills of one name, which are no prompts to who sees both", "give one of them another name", loaded("skill_prompt")},
 		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},
@@ -89,12 +89,12 @@ func ownFiles(s Subject, g *capability.Grant) string {
 }
 
 // skillReadable finds grants that open the files of hidden skills, as files.
-func skillReadable(s Subject, g *capability.Grant) string {
+func skillReadable(_ Subject, a Agent, g *capability.Grant) string {
 	if g.Verb() != "fs.read" {
 		return ""
 	}
 	set, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
-	for _, dir := range s.Skills {
+	for _, dir := range a.Skills {
 		if capability.NewFence(dir).Overlaps(set) {
 			return fmt.Sprintf("%s reads the files in %s", g, dir.Dir)
 		}

@@ -14,7 +14,6 @@ type Subject struct {
 	Upstreams []Upstream
 	Providers []Provider
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
-	Skills    []capability.Root         // the folders of skills
 	Readable  []string                  // files of keys that others may read
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same
@@ -52,6 +51,8 @@ type Agent struct {
 	Set *capability.Set
 
 	Labelled []Labelled // the tools that it could call of those whose mapping has labels
+
+	Skills []capability.Root // where skills lie that it may not be shown: the folders of all, and mirrors of others
 
 	Wider map[string][]string // the providers that a name goes up to and that take it for more than was granted, by the name
 }
@@ -157,6 +158,11 @@ func readableKeys(s Subject) []capability.Finding {
 
 // grants finds grants in effect about which judge has something to say.
 func grants(judge func(Subject, *capability.Grant) string) func(Subject) []capability.Finding {
+	return grantsOf(func(s Subject, _ Agent, g *capability.Grant) string { return judge(s, g) })
+}
+
+// grantsOf does so where it matters whose they are.
+func grantsOf(judge func(Subject, Agent, *capability.Grant) string) func(Subject) []capability.Finding {
 	return func(s Subject) []capability.Finding {
 		var found []capability.Finding
 		for _, a := range s.Agents {
@@ -164,7 +170,7 @@ func grants(judge func(Subject, *capability.Grant) string) func(Subject) []capab
 				if g.Inert() != "" {
 					continue
 				}
-				if text := judge(s, g); text != "" {
+				if text := judge(s, a, g); text != "" {
 					pos := g.Spec().Pos
 					if pos.File == "" {
 						pos = a.Pos

@@ -26,9 +26,8 @@ func subject(t *testing.T, grants ...string) doctor.Subject {
 	set, findings := capability.Compile(specs, capability.Options{Config: root, Unconfined: true})
 	return doctor.Subject{
 		Findings: findings,
-		Agents:   []doctor.Agent{{ID: "agents/scout", Set: set}},
+		Agents:   []doctor.Agent{{ID: "agents/scout", Set: set, Skills: []capability.Root{{Dir: "/w/skills", Real: "/w/skills"}}}},
 		Own:      []capability.Root{{Dir: "/w/agents", Real: "/w/agents"}},
-		Skills:   []capability.Root{{Dir: "/w/skills", Real: "/w/skills"}},
 		OS:       "linux",
 		Has:      func(string) bool { return true },
 	}
@@ -127,7 +126,7 @@ func TestWritableStart(t *testing.T) {
 		"fs.read{in=/w/run,paths=[.npmrc]}":    false,
 	} {
 		s := subject(t, grant)
-		s.Skills = nil
+		s.Agents[0].Skills = nil
 		s.Upstreams = []doctor.Upstream{{Name: "files", Mapped: true, Starts: []capability.Root{{Dir: "/w/run/.npmrc", Real: "/w/run/.npmrc"}}}}
 		found := doctor.Examine(s)
 		if want != (len(found) == 1 && found[0].Code == "writable_start" && strings.Contains(found[0].Text, "as the upstream files")) || !want && len(found) > 0 {

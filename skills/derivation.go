@@ -246,12 +246,13 @@ func (d *derivation) domain(verbs []string, spec string) ([]capability.Spec, str
 	return scoped(verbs, "hosts", host), ""
 }
 
-// agents reads Agent(reviewer, tester).
+// agents reads Agent(reviewer, tester). Clients have agents that are called as none of ours is,
+// as those of a plugin are: who may start every agent may start these.
 func (d *derivation) agents(verbs []string, spec string) ([]capability.Spec, string) {
 	var ids []string
 	for _, name := range strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
-		if capability.AgentID(name) == "" && name != anyName {
-			return nil, "an agent has no such id"
+		if capability.AgentID(name) == "" {
+			return scoped(verbs, "id", anyName), ""
 		}
 		ids = append(ids, name)
 	}
@@ -272,7 +273,7 @@ func (d *derivation) anyAgent(verbs []string, _ string) ([]capability.Spec, stri
 // skill reads Skill(name) and Skill(name *). What the skill requires is found when
 // every skill is known.
 func (d *derivation) skill(t tool) ([]capability.Spec, string) {
-	if !t.scoped {
+	if !t.scoped || t.spec == anyName {
 		return nil, "" // whichever it uses is shown for what that one requires
 	}
 	name := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(t.spec, "*"), ":"))

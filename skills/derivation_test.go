@@ -162,7 +162,9 @@ func TestTokens(t *testing.T) {
 
 		{"Task", "agent.create"},
 		{"Agent(a, b)", "agent.create{id=[a,b]}"},
-		{"Agent(../x)", "? an agent has no such id"},
+		{"Agent(plugin:reviewer)", "agent.create{id=[*]}"},
+		{"Agent(../x, a)", "agent.create{id=[*]}"},
+		{"Skill(*)", ""},
 		{"Workflow(x:y)", "agent.create"},
 		{"CronCreate", "? what it starts runs outside this gateway"},
 		{"AskUserQuestion", ""},

@@ -26,7 +26,7 @@ const (
 )
 
 // searchDepth is how deep below the folder skills are looked for.
-const searchDepth = 6
+const searchDepth = 12
 
 // walk looks through one folder.
 type walk struct {

@@ -122,7 +122,9 @@ func TestLoad(t *testing.T) {
 		{"a skill deep in a skill", map[string]string{
 			"a/SKILL.md": md("a"), "a/1/2/3/4/5/6/7/8/b/SKILL.md": md("b", "allowed-tools: Bash"),
 		}, map[string]string{"a": "proc.eval", "a/1/2/3/4/5/6/7/8/b": "proc.eval"}},
-		{"deep in folders", map[string]string{"1/2/3/4/5/a/SKILL.md": md("a"), "1/2/3/4/5/6/b/SKILL.md": md("b")}, map[string]string{"1/2/3/4/5/a": ""}},
+		{"deep in folders", map[string]string{
+			"1/2/3/4/5/6/7/8/9/10/11/a/SKILL.md": md("a"), "1/2/3/4/5/6/7/8/9/10/11/12/b/SKILL.md": md("b"),
+		}, map[string]string{"1/2/3/4/5/6/7/8/9/10/11/a": ""}},
 		{"bookkeeping", map[string]string{".git/a/SKILL.md": md("a"), "node_modules/b/SKILL.md": md("b"), "c/SKILL.md": md("c"), "c/.git/config": "token"}, map[string]string{"c": ""}},
 
 		{"uses another", map[string]string{

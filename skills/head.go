@@ -393,8 +393,7 @@ func (h *head) take(key string, value *yaml.Node) error {
 	return err
 }
 
-// startOf is the token of what starts an agent. Clients have agents that are called as none
-// of ours is, as those of a plugin are: who may start every agent may start these.
+// startOf is the token of what starts an agent, which may have a name that none of ours has.
 func startOf(agent string) string {
 	if capability.AgentID(agent) == "" {
 		agent = anyName

@@ -43,6 +43,18 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
+// withheld is where skills lie that an agent may not be shown.
+func (w *world) withheld(agent string) []capability.Root {
+	dirs := slices.Clone(w.cfg.Skills.Folders)
+	for _, m := range w.cfg.Skills.Mirrors {
+		if capability.AgentID(m.Agent) != capability.AgentID(agent) {
+			dirs = append(dirs, m.Dir)
+		}
+	}
+	all, _ := roots(dirs, w.view) // found when the fence was made
+	return all
+}
+
 func (w *world) subject() doctor.Subject {
 	s := doctor.Subject{
 		Findings: w.findings, Own: w.own, OS: runtime.GOOS, Lossy: w.cfg.Guardrail.Continue, Guardrail: capability.Pos{File: w.cfg.File},
@@ -57,11 +69,11 @@ func (w *world) subject() doctor.Subject {
 	if file := w.cfg.Listen.Key; file != "" && othersRead(file) {
 		s.Readable = append(s.Readable, file)
 	}
-	s.Skills, _ = roots(w.cfg.Skills.Folders, w.view) // found when the fence was made
 	for ag := range w.roster.All() {
 		if ag.Err == nil {
 			s.Agents = append(s.Agents, doctor.Agent{
 				ID: ag.ID, Pos: capability.Pos{File: ag.File}, Set: ag.Set, Labelled: w.labelled(ag.ID), Wider: w.wider(ag.ID),
+				Skills: w.withheld(ag.ID),
 			})
 		}
 	}
