@@ -25,7 +25,8 @@ const (
 	maxSkillText   = 1 << 20 // bytes of one SKILL.md
 	maxServed      = 1024    // skills
 	maxServedBytes = 8 << 20 // of their SKILL.md, which are kept
-	maxReads       = 8       // of them at the same time
+	maxServedURIs  = 4 << 20 // bytes of the URIs of all their files
+	maxReads       = 8       // of them that are read at the same time
 )
 
 // skillsExtension is the name of the extension for skills.
@@ -86,6 +87,15 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 	}
 	if len(all) > maxServed {
 		return nil, fmt.Errorf("there are more than %d skills", maxServed)
+	}
+	var uris int
+	for _, s := range all {
+		for _, f := range s.files {
+			uris += len(f.uri)
+		}
+	}
+	if uris > maxServedURIs {
+		return nil, fmt.Errorf("the URIs of the files of all skills are longer than %d bytes", maxServedURIs)
 	}
 	known := l.keep(all, read)
 	var (

@@ -57,3 +57,24 @@ func TestServedFrontmatterIsBounded(t *testing.T) {
 		t.Errorf("%v are listed", got)
 	}
 }
+
+// TestServedFilesAreBounded: what every list of every agent is compared with has an end.
+func TestServedFilesAreBounded(t *testing.T) {
+	for many, shown := range map[int]bool{8: true, 18: false} { // of half a thousand files, each with a URI of half a thousand bytes
+		own := map[string]string{}
+		for i := range many {
+			name := fmt.Sprintf("s%02d", i)
+			own["skill://"+name+"/SKILL.md"] = skillText(name, "", "x")
+			for j := range 500 {
+				own[fmt.Sprintf("skill://%s/%s/%d", name, strings.Repeat("x", 480), j)] = ""
+			}
+		}
+		s := newSkillServer(false, own)
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.initialize("{}")
+		if got := skillURIs(listSkills(t, c.request)); (len(got) == many) != shown {
+			t.Errorf("of %d skills %d are listed", many, len(got))
+		}
+	}
+}
