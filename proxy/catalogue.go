@@ -141,16 +141,14 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		t.mu.Unlock()
 		b.cat, b.err = t.build(ctx, p)
 		t.mu.Lock()
-		var ready []change
 		if b.err == nil {
 			t.current = b.cat
-			ready = t.sure()
 		}
 		t.building = nil
 		t.mu.Unlock()
 		close(b.done)
-		for _, c := range ready {
-			t.updated(c)
+		if b.err == nil {
+			t.settle()
 		}
 		if !errors.Is(b.err, errStale) {
 			return b.cat, b.err

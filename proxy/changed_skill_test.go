@@ -16,6 +16,7 @@ import (
 
 	"capgate/guardrail"
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // until asks again and again, for as long as a server may take to be looked at.
@@ -159,6 +160,44 @@ func TestUpdatesOfHiddenSkills(t *testing.T) {
 	for _, in := range []*events{session, listener} {
 		if got := in.next(); !strings.Contains(got, "repo://acme/x/README") {
 			t.Errorf("told is %s", got)
+		}
+	}
+}
+
+// TestUpdatesOfNewSkills: what lies in a skill that the server has added since is told to nobody,
+// however long it takes to say which skills it has. All else is told by then.
+func TestUpdatesOfNewSkills(t *testing.T) {
+	s := newSkillServer(false, servedFiles())
+	s.lists["resources/list"] = `"resources":[{"name":"x","uri":"repo://acme/x"}]`
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	if a := c.request("resources/subscribe", uriParams("repo://acme/x")); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+	tell := s.peers[0].Events.Notify
+	for name, again := range map[string]func(){
+		"new":     func() { tell("notifications/resources/list_changed", nil) },
+		"another": func() { tell(upstream.HeardAgain, nil) },
+	} {
+		s.mu.Lock()
+		s.files["repo://acme/x/"+name+"/SKILL.md"] = skillText(name, "WebFetch(domain:example.com)", hiddenText)
+		s.mu.Unlock()
+		s.list(s.entries()...)
+		s.scripted.mu.Lock()
+		s.slow = 200 * time.Millisecond
+		s.scripted.mu.Unlock()
+		again()
+		for _, uri := range []string{name + "/notes-of-bob.md", name, "README-" + name} {
+			tell("notifications/resources/updated", []byte(uriParams("repo://acme/x/"+uri)))
+			again()
+		}
+		for got := ""; !strings.Contains(got, "README-"+name); {
+			if got = in.next(); got == "" || strings.Contains(got, "/"+name) {
+				t.Fatalf("%s: told is %q", name, got)
+			}
 		}
 	}
 }

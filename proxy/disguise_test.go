@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,42 @@ func TestHostileListsAreScrubbed(t *testing.T) {
 	for method, params := range map[string]string{"prompts/get": `{"name":"up__p"}`, "resources/read": `{"uri":"db://u:hunter2@h/t"}`} {
 		if a := c.request(method, params); !strings.Contains(a.Raw, "tool_rejected") || len(s.calls()) != 0 {
 			t.Errorf("%s says: %s", method, a.Raw)
+		}
+	}
+}
+
+// TestHostileUpdatesAreScrubbed: what has changed and has a secret in its name is told by what is
+// watched, and not at all where that has one.
+func TestHostileUpdatesAreScrubbed(t *testing.T) {
+	s := &scripted{}
+	w := startWith(t, proxy.Options{Scrub: hush}, map[string]string{"scout": everything2}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	session := c.open(t.Context(), t, http.MethodGet, "")
+	listener := c.open(
+		t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["db://h/"]},"_meta":{`+modernMeta+`}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen",
+	)
+	listener.next() // the acknowledgement
+	for _, uri := range []string{"db://h", "db://hunter2"} {
+		if a := c.request("resources/subscribe", uriParams(uri)); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+	}
+	for _, uri := range []string{"db://h/hunter2", "db://hunter2", "db://hunter2/t", "db://h/t?token=hunter2#t", "db://h/\\hunter2\""} {
+		s.peers[0].Events.Notify("notifications/resources/updated", []byte(quoted(map[string]string{"uri": uri})))
+	}
+	s.peers[0].Events.Notify("notifications/resources/updated", []byte(`{"uri":"db://h/last"}`))
+	for in, want := range map[*events]string{session: `"db://h"`, listener: `"db://h/"`} {
+		seen := ""
+		for !strings.Contains(seen, "db://h/last") {
+			got := in.next()
+			if seen += got; got == "" || strings.Contains(got, "hunter2") {
+				t.Fatalf("told is %q", seen)
+			}
+		}
+		if !strings.Contains(seen, want) {
+			t.Errorf("told is %s", seen)
 		}
 	}
 }

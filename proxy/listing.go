@@ -53,6 +53,8 @@ type listing struct {
 	since  time.Time     // when that began
 	again  bool          // somebody is about to fetch it once more
 
+	awaited bool // who waits until the server has said is to look again then
+
 	doubted time.Time // what was asked for before that may have changed
 	owed    bool      // and the server has not been asked since, or has not said
 }
@@ -87,6 +89,23 @@ func (g *listing) renew() {
 	g.mu.Lock()
 	g.wanted++
 	g.mu.Unlock()
+}
+
+// changes is how often the list has changed, as far as is known.
+func (g *listing) changes() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wanted
+}
+
+// covers reports whether an edition is what the server says, as of so many changes at least. If
+// not, everyone looks again once it has said something.
+func (g *listing) covers(e edition, changes uint64, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	covers := e&^unheard == edition(g.state) && g.have >= changes && !g.isOld(now)
+	g.awaited = g.awaited || !covers
+	return covers
 }
 
 // edition is what is known of a list: a state of it, and whether that is what the server
@@ -235,8 +254,8 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	default:
 		g.err, g.failed = err, time.Now()
 	}
-	busy, owed := g.busy, g.owed
-	g.busy = nil
+	busy, owed, awaited := g.busy, g.owed, g.awaited
+	g.busy, g.awaited = nil, false
 	g.mu.Unlock()
 	close(busy)
 	if err != nil && !known || owed {
@@ -245,7 +264,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	if !errors.Is(err, context.Canceled) {
 		l.lament(err)
 	}
-	if err == nil && !same {
+	if err == nil && !same || awaited {
 		l.tenant.touched(none)
 	}
 }

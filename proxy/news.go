@@ -26,91 +26,133 @@ type change struct {
 	uri  string
 }
 
-// updated tells those of an agent whom it concerns. What it may not read by now, or what may be a
-// file of a skill all the same, is told to nobody; as long as it is not known which skills the
-// server has, it waits.
+// updated tells those of an agent whom it concerns, as far as the skills of the server are known
+// that it had when it said so.
 func (t *tenant) updated(c change) {
-	l, uri := c.line, c.uri
-	if t.agent == "" || !t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
-		return
+	if t.agent != "" {
+		t.tell(c, c.line.lists[skillList].changes())
 	}
+}
+
+// hearer is somebody whom something concerns, as it is in what they watch.
+type hearer struct {
+	watched string
+	notify  func(method string, params []byte)
+}
+
+// hearers are those of an agent whom a change concerns.
+func (t *tenant) hearers(c change) (all []hearer) {
 	t.mu.Lock()
 	sessions, streams := t.listening()
 	t.mu.Unlock()
-	var told []func(method string, params []byte)
 	for _, one := range sessions {
 		one.mu.Lock()
-		if l.concerns(one.watched, uri) {
-			told = append(told, one.notify)
+		if at, ok := c.line.concerns(one.watched, c.uri); ok {
+			all = append(all, hearer{at, one.notify})
 		}
 		one.mu.Unlock()
 	}
 	for _, one := range streams {
 		one.mu.Lock()
-		if l.concerns(one.watched, uri) {
-			told = append(told, one.notify)
+		if at, ok := c.line.concerns(one.watched, c.uri); ok {
+			all = append(all, hearer{at, one.notify})
 		}
 		one.mu.Unlock()
 	}
+	return all
+}
+
+// tell tells them. What the agent may not read by now, or what may be a file of a skill all the
+// same, is told to nobody; as long as it is not known which skills the server has since its list
+// changed for so many times, it waits. Of what has a secret in its name they are told that it
+// is in what they watch.
+func (t *tenant) tell(c change, changes uint64) {
+	l := c.line
+	may := func(uri string) bool {
+		return t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed()
+	}
+	if !may(c.uri) {
+		return
+	}
+	told := t.hearers(c)
 	if len(told) == 0 {
 		return
 	}
 	t.mu.Lock()
 	cat := t.current
-	known := cat.knows(l)
-	if !known && len(t.unsure) < maxWatched && len(uri) <= longestNews {
-		t.unsure[c] = struct{}{}
+	known := cat.knows(l, changes)
+	if _, waits := t.unsure[c]; !known && !waits && len(t.unsure) < maxWatched && len(c.uri) <= longestNews {
+		t.unsure[c] = changes
 	}
 	t.mu.Unlock()
-	switch {
-	case !known:
+	if !known {
 		t.changed(none)
-	case cat.unless(l, uri) != nil:
-		body := append(wire.AppendString([]byte(`{"uri":`), uri), '}')
-		for _, tell := range told {
-			tell(resourceUpdated, body)
+		return
+	}
+	if cat.unless(l, c.uri) == nil {
+		return
+	}
+	body, clean := t.server.news(c.uri)
+	for _, one := range told {
+		if clean {
+			one.notify(resourceUpdated, body)
+		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.unless(l, one.watched) != nil {
+			one.notify(resourceUpdated, of)
 		}
 	}
+}
+
+// news is what is said of a resource that has changed, unless a secret stands in its name.
+func (s *Server) news(uri string) (body []byte, ok bool) {
+	body = append(wire.AppendString([]byte(`{"uri":`), uri), '}')
+	return body, s.isClean(body)
 }
 
 // longestNews bounds the URIs that wait.
 const longestNews = 8 << 10
 
-// sure returns what waited for a catalogue that knows the skills of its server. The lock is
-// held.
-func (t *tenant) sure() []change {
-	var ready []change
-	for c := range t.unsure {
-		switch i := slices.IndexFunc(t.current.sources, func(s source) bool { return s.line == c.line }); {
-		case i < 0 && t.current.policy != t.server.policy.Load(), i >= 0 && t.current.sources[i].unknown:
+// settle tells what waited for a catalogue that knows the skills of its server.
+func (t *tenant) settle() {
+	ready := map[change]uint64{}
+	t.mu.Lock()
+	for c, changes := range t.unsure {
+		is := func(s source) bool { return s.line == c.line }
+		switch known := t.current.knows(c.line, changes); {
+		case !known && (t.current.policy != t.server.policy.Load() || slices.ContainsFunc(t.current.sources, is)):
 			continue
-		case i >= 0:
-			ready = append(ready, c)
+		case known:
+			ready[c] = changes
 		}
 		delete(t.unsure, c) // also where it is reached in another way by now, and was asked anew there
 	}
-	return ready
+	t.mu.Unlock()
+	for c, changes := range ready {
+		t.tell(c, changes)
+	}
 }
 
-// knows reports whether it is known which skills are had over a connection.
-func (c *catalogue) knows(l *line) bool {
-	return c != nil && slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && !s.unknown })
+// knows reports whether it is known which skills are had over a connection since their list
+// changed for so many times.
+func (c *catalogue) knows(l *line, changes uint64) bool {
+	return c != nil && slices.ContainsFunc(c.sources, func(s source) bool {
+		return s.line == l && !s.unknown && l.lists[skillList].covers(s.editions[skillList], changes, l.tenant.server.now())
+	})
 }
 
-// concerns reports whether a resource of the server's is watched, or one that it is a part of.
-func (l *line) concerns(all map[string]*watched, uri string) bool {
+// concerns finds a resource that is watched, or one that it is a part of, by its name there.
+func (l *line) concerns(all map[string]*watched, uri string) (at string, ok bool) {
 	const deepest = 32
 	for range deepest {
 		for _, at := range [...]string{uri, uri + "/"} {
 			if w := all[at]; w != nil && w.line == l && w.digest == "" {
-				return true
+				return at, true
 			}
 		}
 		above := strings.LastIndexByte(uri, '/')
 		if above < 0 {
-			return false
+			return "", false
 		}
 		uri = uri[:above]
 	}
-	return false
+	return "", false
 }

@@ -441,7 +441,9 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		changed := cat.changed(s.watched)
 		s.mu.Unlock()
 		for _, uri := range changed {
-			s.notify(resourceUpdated, append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+			if body, ok := t.server.news(uri); ok {
+				s.notify(resourceUpdated, body)
+			}
 		}
 	}
 	for _, l := range streams {
@@ -449,7 +451,9 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		changed := cat.changed(l.watched)
 		l.mu.Unlock()
 		for _, uri := range changed {
-			l.notify(resourceUpdated, append(wire.AppendString([]byte(`{"uri":`), uri), '}'))
+			if body, ok := t.server.news(uri); ok {
+				l.notify(resourceUpdated, body)
+			}
 		}
 	}
 }

@@ -26,16 +26,16 @@ type tenant struct {
 	sessions map[string]*session
 	streams  map[*listener]struct{} // of the modern era
 	current  *catalogue
-	unsure   map[change]struct{} // what has changed and may be of a skill, for all that current knows
-	foreseen *outlook            // of the catalogue that was made last
-	shown    fingerprint         // what was announced last
-	strayed  [3]bool             // the lists of which something else has been shown since
-	missed   bool                // something else may have been shown since, as nobody was there to be told
-	building *construction       // the catalogue that is being made
-	looking  bool                // somebody looks for changes
-	again    bool                // and has to once more
-	said     [listKinds]bool     // the lists that servers say have changed
-	parked   int                 // calls that wait for the agent to come back; guarded by the parking
+	unsure   map[change]uint64 // what has changed and may be of a skill, for all that current knows; see tell
+	foreseen *outlook          // of the catalogue that was made last
+	shown    fingerprint       // what was announced last
+	strayed  [3]bool           // the lists of which something else has been shown since
+	missed   bool              // something else may have been shown since, as nobody was there to be told
+	building *construction     // the catalogue that is being made
+	looking  bool              // somebody looks for changes
+	again    bool              // and has to once more
+	said     [listKinds]bool   // the lists that servers say have changed
+	parked   int               // calls that wait for the agent to come back; guarded by the parking
 
 	reading chan struct{} // long messages that are read
 	judging chan struct{} // a long request to a provider is judged
@@ -47,7 +47,7 @@ type tenant struct {
 
 func newTenant(s *Server, agent string) *tenant {
 	return &tenant{
-		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{}, unsure: map[change]struct{}{},
+		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{}, unsure: map[change]uint64{},
 		reading: make(chan struct{}, runtime.GOMAXPROCS(0)), judging: make(chan struct{}, 1),
 	}
 }
@@ -258,6 +258,7 @@ func (t *tenant) look() {
 		if cat, err := t.catalogue(ctx); err == nil {
 			t.announce(cat.shown, said)
 			t.tellReaders(cat)
+			t.settle()
 		}
 		cancel()
 		select {
