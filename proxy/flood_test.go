@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
@@ -40,6 +41,46 @@ func TestSessionsDoNotFillTheLog(t *testing.T) {
 	all := begin()
 	if len(all) != most+1 || !strings.Contains(all[most].Text, "1 before it were not recorded") {
 		t.Errorf("%d events, the last of which says %q", len(all), all[len(all)-1].Text)
+	}
+}
+
+// TestSubscriptionsOfAnAgentAreBounded: a server is asked to tell one agent of so many resources,
+// however many sessions it has, and over however many connections. What two sessions watch over
+// one is one; what ends leaves room, and others have theirs.
+func TestSubscriptionsOfAnAgentAreBounded(t *testing.T) {
+	const most, each = 1024, 400
+	for name, up := range map[string]*proxy.Upstream{"shared": {Shared: true}, "of each session": {MayAsk: []string{"elicitation"}}, "of the agent": {}} {
+		s := &scripted{quiet: true}
+		up.Name, up.Prefix, up.Open = "up", "up", s.open
+		w := startWith(t, proxy.Options{Limits: proxy.Limits{Calls: 1 << 20}}, map[string]string{"greedy": everything2, "scout": everything2}, up)
+		var all []*client
+		subscribed := 0
+		for k := range 4 {
+			c := w.client("greedy")
+			c.initialize(`{"elicitation":{}}`)
+			all = append(all, c)
+			for i := range each {
+				if a := c.request("resources/subscribe", fmt.Sprintf(`{"uri":"notes:///%d-%d"}`, k, i)); a.Error == nil {
+					subscribed++
+				} else if !strings.Contains(a.Raw, "too many") {
+					t.Fatal(a.Raw)
+				}
+			}
+		}
+		if subscribed != most {
+			t.Errorf("%s: %d subscriptions", name, subscribed)
+		}
+		again := all[1].request("resources/subscribe", `{"uri":"notes:///0-0"}`)
+		if one := !up.Shared && len(up.MayAsk) > 0; (again.Error == nil) == one {
+			t.Errorf("%s: what is watched already is answered with %s", name, again.Raw)
+		}
+		other := w.client("scout")
+		other.initialize(`{"elicitation":{}}`)
+		if a := other.request("resources/subscribe", `{"uri":"notes:///mine"}`); a.Error != nil {
+			t.Errorf("%s: another agent is told %s", name, a.Raw)
+		}
+		all[0].delete()
+		until(t, "there is room", func() bool { return all[3].request("resources/subscribe", `{"uri":"notes:///more"}`).Error == nil })
 	}
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -10,8 +11,8 @@ import (
 	"capgate/wire"
 )
 
-// How many resources one connection is asked to tell of: one of an agent's own, and
-// one that agents share.
+// How many resources a server is asked to tell of: for one agent, over however many
+// connections, and over one that agents share.
 const (
 	maxFollowed       = 1024
 	maxFollowedShared = 1 << 16
@@ -27,52 +28,68 @@ const (
 
 // following is a resource that a server is asked to tell of.
 type following struct {
-	watchers int
+	watchers map[*tenant]int // of each agent
 	turn     chan struct{}   // held by who asks
 	conn     upstream.Conn   // over which it tells, nil while it does not
 	ended    <-chan struct{} // closed when it has stopped, in the modern era
 	cancel   context.CancelFunc
 }
 
-// watch has a server tell of changes to a resource. However many watch it, the
-// server is asked once.
-func (l *line) watch(ctx context.Context, uri string) error {
+// watch has a server tell an agent of changes to a resource. However many watch it, the
+// server is asked once. Who watches is there before it is, as it may tell at once.
+func (l *line) watch(ctx context.Context, agent *tenant, uri string, enter func()) error {
 	conn, err := l.link.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	f := l.join(uri)
+	f := l.join(agent, uri, maxFollowed)
 	l.mu.Unlock()
 	if f == nil {
 		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
 	}
-	if err := l.follow(ctx, conn, uri, f); err != nil {
-		l.unwatch(uri)
-		return err
-	}
-	return nil
+	enter()
+	return l.follow(ctx, conn, uri, f)
 }
 
-// join adds a watcher of a resource, unless there are too many resources. The lock is held.
-func (l *line) join(uri string) *following {
+// join adds a watcher of a resource, unless there are too many resources, or so many for the
+// agent. The lock is held.
+func (l *line) join(agent *tenant, uri string, most int) *following {
 	f := l.followed[uri]
+	if f == nil && len(l.followed) >= l.mayFollow() {
+		return nil
+	}
+	if (f == nil || f.watchers[agent] == 0) && !agent.follows(l.made.Name, 1, most) {
+		return nil
+	}
 	if f == nil {
-		if len(l.followed) >= l.mayFollow() {
-			return nil
-		}
-		f = &following{turn: make(chan struct{}, 1), cancel: func() {}}
+		f = &following{watchers: map[*tenant]int{}, turn: make(chan struct{}, 1), cancel: func() {}}
 		l.followed[uri] = f
 	}
-	f.watchers++
+	f.watchers[agent]++
 	return f
 }
 
-// expect is watch without waiting for the server: it is asked until it tells.
-func (l *line) expect(uri string) bool {
+// follows counts a resource in that a server is asked to tell the agent of, or out when it is
+// less than none, unless there are more than so many.
+func (t *tenant) follows(server string, one, most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one > 0 && t.followed[server] >= most {
+		return false
+	}
+	if t.followed[server] += one; t.followed[server] == 0 {
+		delete(t.followed, server)
+	}
+	return true
+}
+
+// expect is watch without waiting for the server: it is asked until it tells. What an agent has
+// watched over another connection is not too much.
+func (l *line) expect(agent *tenant, uri string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.join(uri)
+	f := l.join(agent, uri, math.MaxInt)
 	if f != nil && f.conn == nil {
 		l.insist(0)
 	}
@@ -128,14 +145,18 @@ func (l *line) mayFollow() int {
 
 // unwatch ends what one watcher has begun. A server that nobody wants to hear of a
 // resource any more is told so.
-func (l *line) unwatch(uri string) {
+func (l *line) unwatch(agent *tenant, uri string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.followed[uri]
-	if f == nil {
+	if f == nil || f.watchers[agent] == 0 {
 		return
 	}
-	if f.watchers--; f.watchers == 0 {
+	if f.watchers[agent]--; f.watchers[agent] == 0 {
+		delete(f.watchers, agent)
+		agent.follows(l.made.Name, -1, 0)
+	}
+	if len(f.watchers) == 0 {
 		l.tenant.server.work.Go(func() { l.hush(uri, f) })
 	}
 }
@@ -151,7 +172,7 @@ func (l *line) hush(uri string, f *following) {
 		return
 	}
 	l.mu.Lock()
-	if f.watchers > 0 {
+	if len(f.watchers) > 0 {
 		l.mu.Unlock()
 		return
 	}
@@ -169,7 +190,7 @@ func (l *line) hush(uri string, f *following) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f.watchers == 0 && l.followed[uri] == f {
+	if len(f.watchers) == 0 && l.followed[uri] == f {
 		delete(l.followed, uri)
 	}
 }
@@ -184,7 +205,7 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 		return ctx.Err()
 	}
 	l.mu.Lock()
-	needless := f.conn == conn || f.watchers == 0
+	needless := f.conn == conn || len(f.watchers) == 0
 	l.mu.Unlock()
 	if needless {
 		return nil
@@ -295,7 +316,7 @@ func (l *line) restore() (done bool) {
 	used := l.inUse()
 	l.mu.Lock()
 	silent := maps.Clone(l.followed)
-	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil || f.watchers == 0 })
+	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil || len(f.watchers) == 0 })
 	if l.asks = used && len(silent) > 0; !l.asks {
 		l.mu.Unlock()
 		return true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,6 +178,78 @@ func TestSkillInAGap(t *testing.T) {
 	for got := soon(in); !strings.Contains(got, shown); got = soon(in) {
 		if got == "" {
 			t.Fatal("nobody is told")
+		}
+	}
+}
+
+// tellsFirst is a server that tells of what it is asked for before it answers. One it refuses.
+func tellsFirst(modern bool, tell func(uri string)) func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+	return func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		text := string(r.Params)
+		if r.Method != "resources/subscribe" && r.Method != "subscriptions/listen" {
+			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+		}
+		for _, uri := range []string{"note:///a", "note:///no"} {
+			if strings.Contains(text, uri) || strings.Contains(text, "note:///b") {
+				tell(uri + "/1")
+			}
+		}
+		switch {
+		case strings.Contains(text, "note:///no"):
+			return upstream.Answer{Error: []byte(`{"code":-32602,"message":"gone"}`)}, nil
+		case !modern:
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}
+		sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
+		<-ctx.Done()
+		return upstream.Answer{}, ctx.Err()
+	}
+}
+
+// TestToldWhileSubscribing: what changes before the server has answered is told, in either era and
+// on either side. What is refused then is watched no more, and leaves what there was.
+func TestToldWhileSubscribing(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		s := &scripted{lists: map[string]string{"resources/list": `"resources":[]`, "tools/list": `"tools":[]`}}
+		if modern {
+			s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
+		}
+		tell := func(uri string) {
+			s.mu.Lock()
+			sink := s.peers[0].Events
+			s.mu.Unlock()
+			sink.Notify("notifications/resources/updated", []byte(uriParams(uri)))
+		}
+		s.reply = tellsFirst(modern, tell)
+		w := start(t, map[string]string{"scout": everything2}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		session := c.open(t.Context(), t, http.MethodGet, "")
+		c.request("resources/list", "{}") // so that its skills are known
+		if a := c.request("resources/subscribe", uriParams("note:///a")); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+		session.updated(t, "note:///a/1")
+		if a := c.request("resources/subscribe", uriParams("note:///no")); a.Error == nil {
+			t.Fatal(a.Raw)
+		}
+		session.updated(t, "note:///no/1")
+		listener := w.client("scout").open(
+			t.Context(), t, http.MethodPost,
+			`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["note:///a","note:///no","note:///b"]},"_meta":{`+modernMeta+`}}}`,
+			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+		if ack := listener.next(); !strings.Contains(ack, `["note:///a","note:///b"]`) {
+			t.Errorf("agreed is %s", ack)
+		}
+		tell("note:///no/2")
+		tell("note:///a/2")
+		for _, in := range []*events{session, listener} {
+			for seen := ""; !strings.Contains(seen, "note:///a/2"); {
+				got := in.next()
+				if seen += got; got == "" || strings.Contains(got, "note:///no/2") {
+					t.Fatalf("told is %q", seen)
+				}
+			}
 		}
 	}
 }

@@ -35,6 +35,7 @@ type tenant struct {
 	looking  bool              // somebody looks for changes
 	again    bool              // and has to once more
 	said     [listKinds]bool   // the lists that servers say have changed
+	followed map[string]int    // how many resources each server is asked to tell of
 	parked   int               // calls that wait for the agent to come back; guarded by the parking
 
 	reading chan struct{} // long messages that are read
@@ -47,9 +48,17 @@ type tenant struct {
 
 func newTenant(s *Server, agent string) *tenant {
 	return &tenant{
-		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{}, unsure: map[change]uint64{},
+		server: s, agent: agent, lines: map[string]*line{}, sessions: map[string]*session{}, streams: map[*listener]struct{}{}, unsure: map[change]uint64{}, followed: map[string]int{},
 		reading: make(chan struct{}, runtime.GOMAXPROCS(0)), judging: make(chan struct{}, 1),
 	}
+}
+
+// whole is what there is of the agent, of which a session may have a part.
+func (t *tenant) whole() *tenant {
+	if t.outer != nil {
+		return t.outer
+	}
+	return t
 }
 
 // enter counts a request in, unless there are too many.

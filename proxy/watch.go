@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capgate/capability"
@@ -37,33 +38,20 @@ func (c *call) subscribe() reply {
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	if err := c.watch(c.ctx, w); err != nil {
+	if err := c.watch(s, was, w); err != nil {
 		return c.failed(&order{line: w.line}, err)
 	}
 	c.outcome(0, "")
-	s.replace(c.exposed, was, w)
 	return reply{result: []byte("{}")}
 }
 
-// replace watches a resource in another way than it was, or anew, or no more. If the session
-// has ended meanwhile, or watches it in a third way by now, nothing changes.
+// replace watches a resource in another way than it was, or no more. If the session has ended
+// meanwhile, or watches it in a third way by now, nothing changes.
 func (s *session) replace(uri string, was, now *watched) {
-	s.mu.Lock()
-	late := s.over || s.watched[uri] != was
-	switch {
-	case late:
-	case now == nil:
-		delete(s.watched, uri)
-	default:
-		s.watched[uri] = now
-	}
-	s.mu.Unlock()
-	if late {
+	if !s.swap(uri, was, now) {
 		was = now
 	}
-	if was != nil {
-		was.end()
-	}
+	was.end()
 }
 
 // move has sessions be told by a server as it is reached now. Whether they may still be told
@@ -99,6 +87,8 @@ func (s *Server) move() {
 func (w *watched) strays() bool { return w.line != nil && !w.line.inUse() }
 
 func (l *listener) strays() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return slices.ContainsFunc(slices.Collect(maps.Values(l.watched)), (*watched).strays)
 }
 
@@ -110,23 +100,27 @@ func (t *tenant) rewatch(uri string, w *watched, digest string) *watched {
 		return nil
 	}
 	l, err := t.line(u)
-	if err != nil || !l.expect(w.uri) {
+	if err != nil || !l.expect(w.agent, w.uri) {
 		return nil
 	}
-	return &watched{line: l, uri: w.uri, digest: digest}
+	now := &watched{agent: w.agent, line: l, uri: w.uri, digest: digest}
+	now.agreed.Store(true)
+	return now
 }
 
 // watched is a resource that a session or stream is told of.
 type watched struct {
-	line   *line  // over which its server is asked, nil for a file of the gateway's own
-	uri    string // the server's
-	digest string // of a file of a skill, as the agent knows it; "" for anything else
+	agent  *tenant
+	line   *line       // over which its server is asked, nil for a file of the gateway's own
+	uri    string      // the server's
+	digest string      // of a file of a skill, as the agent knows it; "" for anything else
+	agreed atomic.Bool // that it is, and not only attempted
 }
 
 // end tells the server that one watcher less wants to know.
 func (w *watched) end() {
-	if w.line != nil {
-		w.line.unwatch(w.uri)
+	if w != nil && w.line != nil {
+		w.line.unwatch(w.agent, w.uri)
 	}
 }
 
@@ -137,7 +131,7 @@ func (c *call) watchable(uri string) (*watched, gate.Verdict) {
 		if f == nil {
 			return nil, noSkill(why)
 		}
-		w := &watched{uri: f.name, digest: f.digest}
+		w := &watched{agent: c.tenant.whole(), uri: f.name, digest: f.digest}
 		if c.target = f.uri; f.skill.line != nil {
 			w.line, c.behind = f.skill.line, f.skill.line.up().Name
 		}
@@ -152,21 +146,33 @@ func (c *call) watchable(uri string) (*watched, gate.Verdict) {
 	if !v.Decision.Allowed() {
 		return nil, v
 	}
-	return &watched{line: l, uri: uri}, v
+	return &watched{agent: c.tenant.whole(), line: l, uri: uri}, v
 }
 
-// watch has the server of a resource tell of it. That a file of a skill has changed
-// is seen in the lists too, so that a server need not be able to.
-func (c *call) watch(ctx context.Context, w *watched) error {
-	if w.line == nil {
-		return nil
+// watch has the server of a resource tell of it, and whoever watches it be told of that in place
+// of what it was. That is so before the server is asked, as it may tell before it answers. That a
+// file of a skill has changed is seen in the lists too, so that a server need not be able to.
+func (c *call) watch(by watcher, was, w *watched) (err error) {
+	a := attempt{by: by, uri: c.exposed, was: was, watched: w}
+	digest, now := w.digest, w
+	if w.line != nil {
+		ctx, cancel := context.WithTimeout(c.ctx, c.patience(w.line.up()))
+		defer cancel()
+		err = w.line.watch(ctx, w.agent, w.uri, a.enter)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.patience(w.line.up()))
-	defer cancel()
-	err := w.line.watch(ctx, w.uri)
-	if err != nil && w.digest != "" {
+	switch {
+	case err != nil && digest != "":
 		c.server.log.Debug("a server does not tell of a skill's file", "upstream", w.line.up().Name, "error", err)
-		w.line, err = nil, nil
+		now, err = &watched{agent: w.agent, uri: w.uri, digest: digest}, nil
+	case err != nil:
+		now = a.before()
+	}
+	a.leave(now)
+	if err == nil {
+		now.agreed.Store(true)
+	}
+	if cat := c.tenant.known(); digest != "" && cat != nil && cat.bundled[c.exposed] != nil && cat.bundled[c.exposed].digest != digest {
+		c.tenant.changed(none) // while nobody was there to be told
 	}
 	return err
 }
@@ -256,13 +262,23 @@ func (l *listener) take() ([][]byte, <-chan struct{}) {
 	return queue, l.wake
 }
 
-// What can be listened for, by the member of the filter that asks for it.
-func listenable() map[string]string {
-	return map[string]string{
-		"toolsListChanged":     "notifications/tools/list_changed",
-		"promptsListChanged":   "notifications/prompts/list_changed",
-		"resourcesListChanged": "notifications/resources/list_changed",
+// What lists can be listened for, by the member of the filter that asks for it.
+func listenable() [3]struct{ member, method string } {
+	return [...]struct{ member, method string }{
+		{"toolsListChanged", "notifications/tools/list_changed"},
+		{"promptsListChanged", "notifications/prompts/list_changed"},
+		{"resourcesListChanged", "notifications/resources/list_changed"},
 	}
+}
+
+// wants are the methods that a filter asks for.
+func wants(filter wire.Value) map[string]bool {
+	all := map[string]bool{resourceUpdated: true} // of what is watched
+	for _, kind := range listenable() {
+		v, _ := filter.Get(kind.member)
+		all[kind.method], _ = v.Bool()
+	}
+	return all
 }
 
 // listen answers subscriptions/listen: an acknowledgement, then what happens,
@@ -273,18 +289,21 @@ func (c *call) listen() reply {
 		return c.malformed("subscriptions/listen says not what it listens for")
 	}
 	l := &listener{
-		id: append([]byte(nil), c.id...), wants: map[string]bool{}, watched: map[string]*watched{}, credential: c.credential,
+		id: append([]byte(nil), c.id...), wants: wants(filter), watched: map[string]*watched{}, credential: c.credential,
 		wake: make(chan struct{}), ended: make(chan struct{}),
 	}
-	granted := c.heard(l, filter)
 	t := c.tenant
-	t.enroll(l)
+	t.mu.Lock()
+	t.streams[l] = struct{}{} // before any server is asked
+	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
 		delete(t.streams, l)
 		t.mu.Unlock()
 		unwatchAll(l.watched)
 	}()
+	granted := c.heard(l, filter)
+	t.recheck(l)
 	c.lookOver()
 	tag := `"_meta":{"` + metaSubscription + `":` + string(c.id) + `}`
 	ack := note("notifications/subscriptions/acknowledged", []byte(`{`+tag+`,"notifications":{`+granted+`}}`))
@@ -323,12 +342,9 @@ func (c *call) listen() reply {
 	}
 }
 
-// enroll has a listener be told. One whose servers are reached in another way by now, or whose
-// token is good no more, since a policy came meanwhile, ends at once.
-func (t *tenant) enroll(l *listener) {
-	t.mu.Lock()
-	t.streams[l] = struct{}{}
-	t.mu.Unlock()
+// recheck ends a listener whose servers are reached in another way by now, or whose token is good
+// no more, since a policy came meanwhile.
+func (t *tenant) recheck(l *listener) {
 	if s := t.server; l.strays() || !s.holds(l.credential, t.agent) {
 		l.end()
 	}
@@ -343,7 +359,7 @@ func (c *call) lookOver() {
 	}
 }
 
-// heard reads the filter into the listener, and returns what of it is granted.
+// heard has servers tell of what the filter names, and returns what of it is granted.
 func (c *call) heard(l *listener, filter wire.Value) string {
 	granted := ""
 	add := func(text string) {
@@ -352,13 +368,9 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 		}
 		granted += text
 	}
-	known := listenable()
-	for _, name := range [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"} {
-		if v, ok := filter.Get(name); ok {
-			if yes, _ := v.Bool(); yes {
-				l.wants[known[name]] = true
-				add(`"` + name + `":true`)
-			}
+	for _, kind := range listenable() {
+		if l.wants[kind.method] {
+			add(`"` + kind.member + `":true`)
 		}
 	}
 	var uris []byte
@@ -374,7 +386,6 @@ func (c *call) heard(l *listener, filter wire.Value) string {
 		uris = append(uris, v.Raw()...)
 	}
 	if len(uris) > 0 {
-		l.wants[resourceUpdated] = true
 		add(`"resourceSubscriptions":[` + string(uris) + `]`)
 	}
 	return granted
@@ -394,13 +405,12 @@ func (c *call) hear(l *listener, uri string) bool {
 	if !ok {
 		return false
 	}
-	if err := c.watch(c.ctx, w); err != nil {
+	if err := c.watch(l, nil, w); err != nil {
 		c.outcome(0, err.Error())
 		c.notice("a subscription failed", "error", err)
 		return false
 	}
 	c.outcome(0, "")
-	l.watched[uri] = w
 	return true
 }
 
