@@ -28,16 +28,24 @@ type Decision struct {
 	grant  *Grant   // what allowed it
 	held   []*Grant // what the set has for the verb
 	link   string   // the link of the chain that denied, "" for the agent itself
-	fenced bool     // no set decided it
+	fence  *Fence   // what decided it where no set did
+	vague  bool     // no part of a word is told
 }
 
 // Denial is a decision that does not come from a set of grants: a call that
 // cannot be read, an agent that is not there. The need may be nil.
 func Denial(code Code, need *Requirement) Decision { return Decision{Code: code, need: need} }
 
-// Fenced is the denial of what lies behind the fence, whatever is held.
-func Fenced(need *Requirement) Decision {
-	return Decision{Code: ScopeViolation, need: need, fenced: true}
+// Deny is the denial of what lies behind the fence, whatever is held.
+func (f Fence) Deny(need *Requirement) Decision {
+	return Decision{Code: ScopeViolation, need: need, fence: &f}
+}
+
+// Vague returns the decision as it is told where parts of the words that were asked for
+// must not be seen.
+func (d Decision) Vague() Decision {
+	d.vague = true
+	return d
 }
 
 // Narrowed returns the denial of what was allowed, because something that only
@@ -105,7 +113,10 @@ func shared(a, b string) int {
 
 // String writes the decision as one sentence that its reader can act on. It
 // speaks of nothing but what was asked for and what the agent holds.
-func (d Decision) String() string {
+func (d Decision) String() string { return d.Quoting(d.Held()) }
+
+// Quoting writes the decision as String does, with these for what is held.
+func (d Decision) Quoting(grants []string) string {
 	switch {
 	case d.Allowed():
 		return fmt.Sprintf("allowed by %s", d.grant)
@@ -115,25 +126,19 @@ func (d Decision) String() string {
 		return string(d.Code) + ": what is passed on must be within what is held"
 	case d.need == nil:
 		return string(d.Code)
-	case d.fenced:
-		return fmt.Sprintf("%s: this needs %s, which is kept by the gateway or its clients: no grant opens it", d.Code, d.need)
+	case d.fence != nil:
+		return fmt.Sprintf("%s: this needs %s, which is kept by the gateway or its clients: no grant opens it%s", d.Code, d.need, d.aside())
 	case d.Code == CapabilityAbsent:
 		return fmt.Sprintf("%s: this needs %s, and no grant of %s is held", d.Code, d.need, d.need.verb)
 	}
-	why := "which is outside what is held"
-	switch o := d.need.Opaque(); {
-	case d.Code != ScopeViolation:
+	if d.Code != ScopeViolation {
 		return fmt.Sprintf("%s: this needs %s", d.Code, d.need)
-	case o != "":
-		why = "which no grant can cover: " + o
-	case d.need.excess != "":
-		why = "which naming the program does not cover: " + readable(d.need.excess)
 	}
-	held := strings.Join(d.Held(), ", ")
+	held := strings.Join(grants, ", ")
 	if held == "" {
 		held = "nothing that is in effect"
 	}
-	return fmt.Sprintf("%s: this needs %s, %s (held for %s: %s)", d.Code, d.need, why, d.need.verb, held)
+	return fmt.Sprintf("%s: this needs %s, %s (held for %s: %s)", d.Code, d.need, d.outside(), d.need.verb, held)
 }
 
 // Denied is a denying decision as an error, for code that can only return one.

@@ -157,7 +157,8 @@ func (r *Requirement) Special() bool {
 }
 
 // Smallest returns the narrowest grant that would cover the requirement, below
-// the root that the agent's grants hang from; ok is false when none could.
+// the root that the agent's grants hang from, and for a program below where it runs when
+// that is elsewhere; ok is false when none could.
 func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	e, known := Lookup(r.verb)
 	inPaths := e.shape() == shapePath || e.shape() == shapeProgram
@@ -233,8 +234,11 @@ func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 func (r *Requirement) smallestProgram(spec Spec, root Root) (Spec, bool) {
 	if root.IsZero() || !root.holds(r.path) {
 		spec = spec.With(inKey.Name, r.path.readings[0])
+		root = Root{Dir: r.path.readings[0], Real: r.path.readings[len(r.path.readings)-1]}
 	}
 	switch {
+	case r.straying(root) != "":
+		return Spec{}, false
 	case r.verb == "proc.eval":
 		if len(spec.Scope) == 0 {
 			spec = spec.With(inKey.Name, root.Dir)

@@ -43,7 +43,7 @@ func (r *Requirement) Opaque() string {
 	}
 	for _, p := range r.touches {
 		if p.Opaque() != "" {
-			return p.Opaque()
+			return r.naming(p) + " " + p.Opaque()
 		}
 	}
 	return r.path.Opaque()

@@ -105,7 +105,7 @@ func TestDecisionText(t *testing.T) {
 		}
 	}
 	kept := "scope_violation: this needs fs.read a, which is kept by the gateway or its clients: no grant opens it"
-	if d := capability.Fenced(need(t, "fs.read{path=a}")); d.Allowed() || d.String() != kept {
+	if d := capability.NewFence().Deny(need(t, "fs.read{path=a}")); d.Allowed() || d.String() != kept {
 		t.Errorf("got %s, want %s", d, kept)
 	}
 	program := compile(t, "proc.exec{in=/w,cmds=[git]}")
@@ -176,6 +176,11 @@ func TestSmallest(t *testing.T) {
 		{"net.connect{host=db.example.com:443}", root, "net.connect{hosts=[db.example.com:443]}"},
 		{"proc.exec{argv=[git,status]}", root, "proc.exec{cmds=[git]}"},
 		{"proc.exec{argv=[git,status],cwd=/srv}", root, "proc.exec{in=/srv,cmds=[git]}"},
+		{"proc.exec{argv=[git,diff,../x],cwd=src}", root, "proc.exec{cmds=[git]}"},
+		{"proc.exec{argv=[git,diff,../x],cwd=src}", capability.Root{}, ""},
+		{"proc.exec{argv=[git,diff,../x]}", root, ""},
+		{"proc.exec{argv=[git,diff,../x],cwd=/srv}", root, ""},
+		{"proc.exec{argv=[sh,-c,@/x]}", root, ""},
 		{"proc.exec{argv=[sh,x.sh]}", root, "proc.exec{patterns=[sh x.sh]}"},
 		{"proc.exec{argv=[sh,\"a b\"]}", root, ""},
 		{"proc.exec{command=\"git log | sh\"}", root, ""},

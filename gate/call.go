@@ -123,7 +123,7 @@ func (g *Gate) all(line agents.Lineage, name string, needs []mapping.Need) Verdi
 			return v
 		}
 		if g.Fence.Touches(need) {
-			v.Decision, v.Why, v.Argument = capability.Fenced(need), Fenced, needs[i].Argument
+			v.Decision, v.Why, v.Argument = g.Fence.Deny(need), Fenced, needs[i].Argument
 			return v
 		}
 	}

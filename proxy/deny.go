@@ -110,7 +110,7 @@ func (c *call) denial(v gate.Verdict) denial {
 	case d.code == capability.CapabilityAbsent && need == nil: // what the client, or may_ask, lacks
 		d.why, d.hint = strings.TrimPrefix(v.Why, "capgate: "), "do without it"
 	case need != nil:
-		d.why = reason(v.Decision, d.need, d.held)
+		d.why = c.reason(v.Decision, d.held)
 		c.advise(&d, v)
 	}
 	if d.why == "" {
@@ -153,12 +153,13 @@ func quote(held []string, bytes int) []string {
 	return append(slices.Clone(held[:n]), fmt.Sprintf("and %d more", len(held)-n))
 }
 
-// reason says why a requirement is denied, with what is held.
-func reason(d capability.Decision, need string, held []string) string {
-	if d.Code != capability.ScopeViolation || len(held) <= maxHeld || d.Need().Opaque() != "" {
-		return strings.TrimPrefix(d.String(), string(d.Code)+": ")
+// reason says why a requirement is denied, with what is held. A secret is found in a whole
+// word, and not in a part of one.
+func (c *call) reason(d capability.Decision, held []string) string {
+	if !c.server.isClean([]byte(d.Need().Object())) {
+		d = d.Vague()
 	}
-	return fmt.Sprintf("this needs %s, which is outside what is held (held for %s: %s)", need, d.Need().Verb(), strings.Join(held, ", "))
+	return strings.TrimPrefix(d.Quoting(held), string(d.Code)+": ")
 }
 
 // meaning says of a code what stands behind it, where a decision says no more.

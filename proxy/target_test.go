@@ -1,6 +1,8 @@
 package proxy_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +62,44 @@ func TestRecordedTargets(t *testing.T) {
 		}
 		if diff := cmp.Diff([]guardrail.Need{test.want}, got); diff != "" {
 			t.Errorf("%s %s: %s", test.tool, test.args, diff)
+		}
+	}
+}
+
+// TestToldWord: an agent is told which word of a call can be read as a path outside, in the
+// result and in the event, however many grants it holds. Of a word that a secret stands in
+// no part is told, of which nobody could tell that it is one (R-EGG-33).
+func TestToldWord(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("run", "command") + `]`}}
+	up := &proxy.Upstream{Name: "up", Prefix: "up", Mapping: parsed(t, "server: s\ntools:\n  run: {command: proc.exec}\n"), Open: s.open}
+	scrub := func(b []byte) []byte {
+		if secret := []byte("sesame=/opens"); bytes.Contains(b, secret) {
+			return bytes.ReplaceAll(b, secret, []byte("[secret]"))
+		}
+		return b
+	}
+	grants := "  - proc.exec: { in: $ROOT, cmds: [rg] }\n"
+	for i := range 9 {
+		grants += fmt.Sprintf("  - proc.exec: { in: $ROOT, cmds: [prog-%c] }\n", 'a'+i)
+	}
+	w := startWith(t, proxy.Options{Scrub: scrub}, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n" + grants + "---\n"}, up)
+	up.View = capability.View{Cwd: w.root}
+	c := w.client("scout")
+	c.initialize("{}")
+	for word, want := range map[string]string{
+		"@/components":         "held: the word @/components can be read as the path /components, which is outside " + w.root + " (held for",
+		"--token=sesame=/open": "can be read as the path /open, which",
+		"--key=sesame=/opens":  "which is outside what is held (held for",
+	} {
+		answer := c.request("tools/call", fmt.Sprintf(`{"name":"up__run","arguments":{"command":["rg",%q]}}`, word))
+		all := w.events.of("decision")
+		for _, text := range []string{answer.Raw, all[len(all)-1].Text} {
+			if !strings.Contains(text, want) || !strings.Contains(text, "and 2 more)") {
+				t.Errorf("%s: %s", word, text)
+			}
+			if clean := string(scrub([]byte(text))); strings.Contains(clean, "/opens") {
+				t.Errorf("%s: a part of the secret is told: %s", word, clean)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ type explanation struct {
 	Needs    []asked  `json:"needs,omitempty"`    // all that a call needs
 	Grant    string   `json:"grant,omitempty"`    // what allowed it
 	Source   string   `json:"source,omitempty"`   // where that stands
-	Why      string   `json:"why,omitempty"`      // what the agent is not told
+	Why      string   `json:"why,omitempty"`      // what decided a denial, also what the agent is not told
 	Nearest  string   `json:"nearest,omitempty"`  // what comes closest
 	NearAt   string   `json:"nearest_source,omitempty"`
 	Held     []string `json:"held,omitempty"`
@@ -123,7 +124,7 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 		x.Why = "approve: lists " + v.Approve
 		return x, nil
 	}
-	x.Held = d.Held()
+	x.Held, x.Why = d.Held(), cmp.Or(d.Reason(), v.Why)
 	if g := d.Nearest(); g != nil {
 		x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
 		if g.Inert() != "" {
@@ -161,7 +162,7 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 		if up.Giveable.Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
 			continue
 		}
-		spec, ok := need.Smallest(capability.Root{}) // absolute: it means the same after the edit
+		spec, ok := w.narrowest(up, need)
 		if !ok {
 			return nil, "no grant can be written that covers this alone"
 		}
@@ -175,6 +176,15 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 		edits = append(edits, edit{up.ID, spec.String()})
 	}
 	return edits, ""
+}
+
+// narrowest is the grant for an edit: absolute, as it means the same after it, unless a
+// program reaches above where it runs.
+func (w *world) narrowest(ag *agents.Agent, need *capability.Requirement) (spec capability.Spec, ok bool) {
+	if spec, ok = need.Smallest(capability.Root{}); !ok {
+		return need.Smallest(w.roster.Root(ag))
+	}
+	return spec, ok
 }
 
 func inertness(set *capability.Set, d capability.Decision) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -133,7 +134,7 @@ type explainedCall struct {
 
 func (c *explainedCall) explain(x *explanation, args wire.Value) {
 	v, d := c.verdict, c.verdict.Decision
-	x.Decision, x.Code, x.Argument, x.Why = d.Effect.String(), string(d.Code), v.Argument, v.Why
+	x.Decision, x.Code, x.Argument, x.Why = d.Effect.String(), string(d.Code), v.Argument, cmp.Or(d.Reason(), v.Why)
 	if need := d.Need(); need != nil {
 		x.Need, x.Held = need.String(), d.Held()
 		if g := d.Nearest(); g != nil && !d.Allowed() {

@@ -1,0 +1,169 @@
+package capability
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capgate/capability/pattern"
+)
+
+// Reason says what of a call of a program decided its denial: a word that can be read as a
+// path, the directory, a grant that is not in effect. It is "" where the whole of what was
+// asked for did.
+func (d Decision) Reason() string {
+	switch {
+	case d.Allowed() || d.vague || d.need == nil || d.link != "" || d.Code != ScopeViolation:
+		return ""
+	case d.fence != nil:
+		return d.fence.reached(d.need)
+	case d.need.verb != "proc.exec" || d.need.Opaque() != "":
+		return ""
+	}
+	why := ""
+	for _, g := range d.held {
+		switch {
+		case g.inert != "":
+			why = cmp.Or(why, g.misplaces(d.need.argv[0]))
+		case !g.means(d.need):
+		case !g.root.holds(d.need.path):
+			why = cmp.Or(why, "the directory that it would run in is outside "+g.root.Dir)
+		default:
+			return d.need.straying(g.root)
+		}
+	}
+	return why
+}
+
+// outside says in what way a requirement is not within a scope.
+func (d Decision) outside() string {
+	const outside = "which is outside what is held"
+	if o := d.need.Opaque(); o != "" {
+		return "which no grant can cover: " + o
+	}
+	if why := d.Reason(); why != "" {
+		return outside + ": " + why
+	}
+	if d.need.excess != "" {
+		return "which naming the program does not cover: " + readable(d.need.excess)
+	}
+	return outside
+}
+
+// aside is the reason behind a sentence, if there is one.
+func (d Decision) aside() string {
+	if why := d.Reason(); why != "" {
+		return " (" + why + ")"
+	}
+	return ""
+}
+
+// means reports whether a grant is of a call, wherever it runs and whatever it touches.
+func (g *Grant) means(r *Requirement) bool {
+	return g.any || r.excess == "" && slices.Contains(g.cmds, r.argv[0]) || slices.ContainsFunc(g.argvs, func(p *pattern.Pattern) bool {
+		_, literal := p.Literal()
+		return (literal || r.excess == "") && p.Match(r.joined)
+	})
+}
+
+// misplaces says of a grant that allows nothing, and names a program, which entry of its
+// cmds: bounds nothing.
+func (g *Grant) misplaces(program string) string {
+	cmds, _ := g.spec.Get("cmds")
+	named, entry, of := false, "", ""
+	for _, cmd := range cmds.Values {
+		name, _, isCall := strings.Cut(cmd, " ")
+		if named = named || name == program; entry == "" && (isCall || needsPatterns(name)) {
+			entry, of = cmd, name
+		}
+	}
+	if !named || entry == "" {
+		return ""
+	}
+	return fmt.Sprintf(
+		"the grant that names %s is not in effect, as %s stands under cmds:, where it bounds nothing; patterns: must say which calls of %s are meant",
+		cited(program), cited(entry), cited(of),
+	)
+}
+
+// straying says which word of a call can be read as a path that a root does not hold.
+func (r *Requirement) straying(root Root) string {
+	for _, p := range r.touches {
+		if !root.holds(p) {
+			return r.reading(p) + ", which is outside " + root.Dir
+		}
+	}
+	return ""
+}
+
+// reading says which word of a call can be read as a path. Where the system looks for it is
+// not told, nor where links lead.
+func (r *Requirement) reading(p Path) string {
+	if word, _ := r.word(p); word == p.raw {
+		return r.naming(p) + " can be read as a path"
+	}
+	return r.naming(p) + " can be read as the path " + cited(p.raw)
+}
+
+// naming names the word of a call that a path was read from.
+func (r *Requirement) naming(p Path) string {
+	if word, ok := r.word(p); ok {
+		return "the word " + cited(word)
+	}
+	return "what the program makes of its words"
+}
+
+// word finds the word that a path was read from. What a program makes of one stands in none.
+func (r *Requirement) word(p Path) (word string, ok bool) {
+	for _, word := range r.argv[1:] {
+		if parts, ok := argumentParts(word); word == p.raw || ok && slices.Contains(parts, p.raw) {
+			return word, true
+		}
+	}
+	return "", false
+}
+
+// cited is a word as a sentence has it.
+func cited(word string) string {
+	if word = readable(word); strings.ContainsAny(word, " ,") || word == "" {
+		return `"` + word + `"`
+	}
+	return word
+}
+
+// reached says what of a call of a program lies behind the fence.
+func (f Fence) reached(r *Requirement) string {
+	if e, _ := Lookup(r.verb); e.shape() != shapeProgram {
+		return ""
+	}
+	if i := slices.IndexFunc(r.argv, opensHidden); i > 0 && runsOneOf(r.argv, splitters) {
+		return "the word " + cited(r.argv[i]) + " can be read as a path, which " + beginsKept
+	}
+	part := *r // reaches there by one thing at a time
+	if part.touches = nil; f.Touches(&part) {
+		return "the directory that it would run in " + f.keeping(&part, r.path)
+	}
+	part.path = Path{}
+	for _, p := range r.touches {
+		if part.touches = []Path{p}; f.Touches(&part) {
+			return r.reading(p) + ", which " + f.keeping(&part, p)
+		}
+	}
+	return ""
+}
+
+// beginsKept is said of what a program goes on from to the names of files.
+const beginsKept = "begins the name of what is kept"
+
+// keeping says how a path that a call reaches behind the fence by lies to what is there.
+func (f Fence) keeping(part *Requirement, p Path) string {
+	lies := func(root Root) bool { return part.reachesInto(root, false, false) }
+	switch {
+	case f.hides(p, false) || f.seals(p) || slices.ContainsFunc(f.around("fs.write"), lies):
+		return "is kept"
+	case part.splits(f):
+		return beginsKept
+	}
+	return "holds what is kept"
+}
