@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -11,6 +12,11 @@ const (
 	delimiters   = "=:@,<"
 	maxParts     = 256     // parts of one argument
 	maxPartBytes = 1 << 20 // of all its parts together
+
+	// A cluster of options ends at what is none to any program; behind valueless no value
+	// begins. Whatever else is printed may be an option that takes one, as in -#o/x and -i!/x.
+	noOptions = delimiters + "/ *!"
+	valueless = "./ *"
 )
 
 // exclusions are the options whose values no program looks for, to leave them out.
@@ -84,7 +90,8 @@ func startsPart(word string, i int) bool {
 	case len(word) >= i+len(fileURI) && strings.EqualFold(word[i:i+len(fileURI)], fileURI):
 		return true
 	}
-	return i > 1 && word[0] == '-' && strings.TrimLeftFunc(word[1:i], isWord) == ""
+	return i > 1 && isCluster(word[:2]) && !strings.ContainsAny(word[1:i-1], noOptions) &&
+		strings.IndexByte(valueless, word[i-1]) < 0 && utf8.RuneStart(word[i])
 }
 
 // literal reads a word as the system would, and a file URI as the path it names.

