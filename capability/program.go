@@ -458,7 +458,7 @@ func leavesWeb(word string) string {
 		return "%output " + writesUnasked.String()
 	case numbersGlob(word):
 		return "# takes the name of a file from an address"
-	case strings.ContainsAny(word, "{[") && strings.Contains(word, ":") && strings.Contains(word, "/"):
+	case strings.ContainsAny(word, "{[") && strings.Contains(word, "/"):
 		return "puts addresses together from braces and brackets"
 	case strings.HasPrefix(rest, "/") && scheme != "http" && scheme != "https" && strings.IndexFunc(scheme, isNotScheme) < 0:
 		return "reaches more than the web by " + clip(scheme)

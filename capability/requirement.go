@@ -2,6 +2,7 @@ package capability
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ const maxTouches = 2000
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
 	v.Cwd, v.Told = dir, nil // the words are the program's, not the upstream's
-	shortens, fetches, clones := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("wget")), r.clones()
+	shortens, fetches, clones := runsOneOf(r.argv, decompressors), runsOneOf(r.argv, list("curl wget")), r.clones()
 	changes := changesFolders(r.argv) || runsOneOf(r.argv, deepChangers.programs)
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
@@ -129,18 +130,21 @@ func (r *Requirement) reach(v View, dir string) {
 	}
 }
 
-// fetched returns what curl and wget may call the file of an address, in place of its
-// last segment: without its query, with its escapes read but that of a slash, and without what
-// stands before a backslash.
+// fetched returns an address without its folders for each name that curl and wget may give to
+// the file of it: without its query, without what is a folder for its end, with its escapes read
+// but those of a slash and of no character, and without what stands before a backslash or, as in host:name, a colon.
 func fetched(address string) (names []string) {
-	plain := address
-	if end := strings.IndexAny(address, "?#"); end > 0 {
-		plain = address[:end]
-	}
-	last := strings.LastIndexByte(plain, '/') + 1
-	for _, name := range append(decodePercent(plain[last:]), plain[last:]) {
-		if behind := strings.LastIndexByte(name, '\\') + 1; !strings.Contains(name, "/") {
-			names = append(names, plain[:last]+name, plain[:last]+name[behind:])
+	for _, ends := range []string{"", "?#", "?#;"} {
+		place := address
+		if end := strings.IndexAny(address, ends); end > 0 {
+			place = address[:end]
+		}
+		place = path.Clean(strings.NewReplacer("%2e", ".", "%2E", ".").Replace(strings.TrimRight(place, `/\`)))
+		place = place[strings.LastIndexByte(place, '/')+1:]
+		for _, name := range append(decodePercent(place), place) {
+			if name = strings.TrimRight(name, `\`); !strings.ContainsAny(name, "/\x00") {
+				names = appendNew(appendNew(names, "http://"+name), "http://"+name[strings.LastIndexAny(name, `\:`)+1:])
+			}
 		}
 	}
 	return names
