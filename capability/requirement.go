@@ -156,7 +156,7 @@ func (r *Requirement) clones() bool {
 }
 
 // cloned returns what git may call the folder of an address: the last of it that is no .git and
-// no port.
+// no port, without the space around it.
 func cloned(address string) (names []string) {
 	for before := ""; before != address; {
 		before = address
@@ -166,10 +166,13 @@ func cloned(address string) (names []string) {
 	for _, name := range []string{last, last[strings.LastIndexByte(last, ':')+1:], strings.TrimRight(last[strings.LastIndexByte(last, '@')+1:], ":0123456789")} {
 		for _, ending := range []string{".git", ".bundle"} {
 			if short, ok := strings.CutSuffix(name, ending); ok {
-				names = append(names, strings.TrimSpace(short))
+				names = append(names, short)
 			}
 		}
 		names = append(names, name)
+	}
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
