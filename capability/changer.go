@@ -6,10 +6,11 @@ import (
 )
 
 // folderChangers may put files into the folders that they name, by names that no
-// argument says, or take them out; unpackers into the one they are started in too.
+// argument says, or take them out, as decompressors may; unpackers into the one they are started
+// in too.
 var (
 	folderChangers = list(`
-		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash shred zip gzip gunzip zstd unzstd
+		cp mv ln install rsync rm rmdir unlink gcp gmv gln ginstall grm grmdir scp ditto trash shred zip
 		split gsplit csplit gcsplit
 	`)
 	unpackers = list(`
@@ -94,7 +95,7 @@ func (h habit) of(argv []string) bool {
 // changesFolders reports whether an argv may change files of any name in the folders
 // that it names.
 func changesFolders(argv []string) bool {
-	return runsOneOf(argv, folderChangers) || deepChangers.of(argv)
+	return runsOneOf(argv, folderChangers) || runsOneOf(argv, decompressors) || deepChangers.of(argv)
 }
 
 // writesHere reports whether an argv may change files of any name where it is started.

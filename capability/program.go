@@ -218,11 +218,20 @@ var optionRules = byName(
 		denied: [excesses][]string{writesUnasked: list("--suffix-format -b")},
 	},
 	rule{
-		names:  list("gzip gunzip pigz unpigz bzip bunzip zstd unzstd zstdmt lz unlz brotli unbrotli lzop compress uncompress"),
-		denied: [excesses][]string{readsUnnamed: list("--filelist"), writesUnasked: list("--suffix -S --recursive -r")},
+		names: list("gzip gunzip pigz unpigz bzip bunzip zstd unzstd zstdmt pzstd lz unlz brotli unbrotli compress uncompress"),
+		denied: [excesses][]string{
+			readsUnnamed: list("--filelist"),
+			// By --name, what is unpacked is called as its text says.
+			writesUnasked: list("--suffix -S --recursive -r --name -N"),
+		},
 	},
 	rule{
-		names:  list("xz unxz lzma unlzma lzip plzip"),
+		names:  list("lzop unlzop"),
+		valued: "op",
+		denied: [excesses][]string{writesUnasked: list("--suffix -S --name -N -P --extract -x")},
+	},
+	rule{
+		names:  list("xz unxz lzma unlzma lzip plzip lunzip"),
 		valued: "CFMT",
 		denied: [excesses][]string{readsUnnamed: list("--files --files0"), writesUnasked: list("--suffix -S")},
 	},
