@@ -354,6 +354,21 @@ func TestConnectors(t *testing.T) {
 			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"read_only":true,"tool_names":["read","search"]},"require_approval":"always"}]}`,
 			did:  "narrowed mcp hub [hub.read hub.search]",
 		},
+		"a filter, where only a list is known": {
+			where: grok, grants: grants, change: listed,
+			body: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search"]}}]}`,
+			sent: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["search"]}]}`, did: "narrowed mcp hub [hub.search]",
+		},
+		"a filter of nothing there": {
+			where: grok, grants: grants, change: listed,
+			body: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{}}]}`,
+			sent: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["read","search"]}]}`, did: "narrowed mcp hub [hub.read hub.search]",
+		},
+		"a filter that is relayed": {
+			where: responses, grants: grants, change: func(p *provider.Policy) { listed(p); p.Relayed = true },
+			body: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"tool_names":["search"]},"require_approval":"always"}]}`,
+			sent: `{"tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":["search"],"require_approval":"always"}]}`, did: "narrowed mcp hub [hub.search]",
+		},
 		"those that only read, where nobody says yes": {
 			where: grok, grants: grants, change: listed,
 			body: `{"input":"x","tools":[{"type":"mcp","server_url":"https://mcp.hub.example/","allowed_tools":{"read_only":true}}]}`, sent: `{"input":"x"}`, did: "omitted mcp not_available",

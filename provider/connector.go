@@ -100,7 +100,7 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 	}
 	allowed, _ := v.Get("allowed_tools")
 	filter := "tool_names"
-	if r.kit == openKit && !r.policy.Relayed { // which lets nothing run before somebody says yes
+	if r.filters() { // which lets nothing run before somebody says yes
 		filter += " read_only"
 	}
 	wanted, ok := listed(allowed, filter)
@@ -123,11 +123,15 @@ func (r *request) connects(v wire.Value) (capability.Code, string) {
 	return "", ""
 }
 
+// filters reports whether who gets the request takes a filter of a connector's tools. Elsewhere only
+// a list is documented, so that a filter could be taken for no limit.
+func (r *request) filters() bool { return r.kit == openKit && !r.policy.Relayed }
+
 // allows writes which tools a connector offers, where that is said, and reports whether it says
 // something new. What else a filter says stays: a tool that only reads.
 func (r *request) allows(v, allowed wire.Value, tools []string) bool {
 	member := "allowed_tools"
-	if allowed.Kind() == wire.Object {
+	if allowed.Kind() == wire.Object && r.filters() {
 		v, member = allowed, "tool_names"
 		allowed, _ = v.Get(member)
 	}
