@@ -46,6 +46,18 @@ func (r *request) fileData(v wire.Value) bool {
 	return true
 }
 
+// isBare reports whether a file is base64 without "data:" in front, as Perplexity takes it where an
+// address may stand. What begins with // could be one, of a number.
+func isBare(v wire.Value) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	if v.Kind() == wire.Object && stranger(v, "url") == "" {
+		v, _ = v.Get("url")
+	}
+	text, _ := v.Str()
+	data := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
+	return data != "" && len(text)%4 == 0 && strings.Trim(data, letters) == "" && !strings.HasPrefix(data, "//")
+}
+
 // stored judges the id of a file at the provider, where those of all agents are.
 func (r *request) stored(v wire.Value) bool {
 	if v.Kind() == wire.Null {

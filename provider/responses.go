@@ -293,6 +293,7 @@ func (r *request) media(v wire.Value) {
 		case name == "file_id":
 			r.stored(member)
 			r.inputs(member) // where another gateway takes an address as well
+		case name == "file_url" && r.kit == perplexityKit && isBare(member):
 		case member.Kind() == wire.Object:
 			r.media(member)
 		case slices.Contains([]string{"file_data", "data", "input_audio"}, name):

@@ -108,6 +108,9 @@ func TestStrangers(t *testing.T) {
 // is judged.
 func TestSettings(t *testing.T) {
 	const search = `{"model":"sonar-pro","messages":[],"search_domain_filter":["a.example"],`
+	raw := func(file string) string {
+		return `{"model":"sonar","search_domain_filter":["a.example"],"messages":[{"role":"user","content":[{"type":"file_url","file_url":{"url":"` + file + `"},"file_name":"a.pdf"}]}]}`
+	}
 	for name, test := range map[string]struct {
 		where, body string
 		grants      []string
@@ -133,6 +136,18 @@ func TestSettings(t *testing.T) {
 		"one that is fetched":                {router, `{"model":"a/b","messages":[{"role":"assistant","content":"x","images":[{"type":"image_url","image_url":{"url":"https://evil.example/a"}}]}]}`, nil, capability.CapabilityAbsent},
 		"one of a vendor that has none":      {chats, `{"messages":[{"role":"assistant","content":"x","images":[]}]}`, nil, capability.NotAvailable},
 		"how an engine searches":             {router, `{"model":"a/b","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"allowed_domains":["a.example"],"engine":"exa","mode":"fast"}}]}`, []string{hosts("*.a.example")}, ""},
+		"a file at Perplexity":               {sonar, raw("JVBERi0xLjQKJeLjz9MK"), []string{hosts("*.a.example")}, ""},
+		"one of two bytes":                   {sonar, raw("aGk="), []string{hosts("*.a.example")}, ""},
+		"one that is cut":                    {sonar, raw("aGk"), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"one that is fetched there":          {sonar, raw("https://evil.example/a.pdf"), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"one that is held":                   {sonar, raw("https://a.example/a.pdf"), []string{hosts("*.a.example")}, ""},
+		"an address of no scheme":            {sonar, raw("evil.example/a.pdf"), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"an address of the same scheme":      {sonar, raw("//16843009/a"), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"padding alone":                      {sonar, raw("===="), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"one with an id beside it":           {sonar, strings.Replace(raw("aGk="), `"aGk="`, `"aGk=","file_id":"f"`, 1), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"nothing at all":                     {sonar, raw(""), []string{hosts("*.a.example")}, capability.MalformedRequest},
+		"a picture in that form":             {sonar, strings.ReplaceAll(raw("aGk="), "file_url", "image_url"), []string{hosts("*.a.example")}, capability.ScopeViolation},
+		"the file elsewhere":                 {router, strings.ReplaceAll(raw("aGk="), `"sonar","search_domain_filter":["a.example"]`, `"x/y"`), nil, capability.CapabilityAbsent},
 		"a conversation that was compacted":  {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x"}]}`, nil, ""},
 		"what else there may be in its item": {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x","content":[{"type":"input_file","file_id":"f"}]}]}`, nil, capability.NotAvailable},
 	} {
