@@ -59,6 +59,10 @@ func (r *request) extra(name string) rule {
 		return r.routerMember(name)
 	case perplexityKit:
 		return perplexityMember(name)
+	case geminiKit:
+		if name == "extra_body" {
+			return r.ofGoogle(r.thinking)
+		}
 	case mistralKit:
 		switch name {
 		case "random_seed", "safe_prompt", "prompt_mode", "document_image_limit", "document_page_limit":
@@ -82,6 +86,7 @@ func (r *request) extra(name string) rule {
 }
 
 func (r *request) chatMessage(v wire.Value) bool {
+	answer := textOf(v, "role") == "assistant"
 	r.members(v, func(name string) rule {
 		switch name {
 		case "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content", "reasoning_details":
@@ -97,6 +102,14 @@ func (r *request) chatMessage(v wire.Value) bool {
 			}
 		case "annotations":
 			return r.annotations
+		case "parsed": // beside content, which OpenAI's SDK has read it from: no vendor has a use for it
+			if answer {
+				return r.opaque
+			}
+		case "extra_content":
+			if answer && r.kit == geminiKit {
+				return r.ofGoogle(r.thought)
+			}
 		case "images": // of an answer
 			if r.kit == routerKit {
 				return func(wire.Value) bool {
@@ -108,6 +121,52 @@ func (r *request) chatMessage(v wire.Value) bool {
 		return nil
 	})
 	return true
+}
+
+// ofGoogle judges what Gemini has beside the form of OpenAI, all of it in one member.
+func (r *request) ofGoogle(rules func(name string) rule) rule {
+	return func(v wire.Value) bool {
+		return r.members(v, func(name string) rule {
+			if name != "google" {
+				return nil
+			}
+			return func(v wire.Value) bool { return r.members(v, rules) }
+		})
+	}
+}
+
+// thought is the table of what Gemini says of its answer.
+func (r *request) thought(name string) rule {
+	if isListed(name, "thought thought_signature") {
+		return r.single
+	}
+	return nil
+}
+
+// thinking is the table of what Gemini is told beside the form of OpenAI.
+func (r *request) thinking(name string) rule {
+	switch name {
+	case "thinking_config":
+		return func(v wire.Value) bool {
+			return r.members(v, func(name string) rule {
+				if isListed(name, "include_thoughts thinking_budget thinking_level") {
+					return r.single
+				}
+				return nil
+			})
+		}
+	case "cached_content":
+		return r.refusedUnlessNull("what the provider keeps cannot be judged: send the messages")
+	}
+	return nil
+}
+
+// single is the rule of what holds nothing else: a word, a number, a switch.
+func (r *request) single(v wire.Value) bool {
+	if v.Kind() == wire.Object || v.Kind() == wire.Array {
+		r.refuse("a value should hold no others: " + clip(string(v.Raw())))
+	}
+	return r.sniffed(v)
 }
 
 // spoken judges what a model has said: its provider keeps it, and finds it by its id.
@@ -186,9 +245,10 @@ func (r *request) searchType(v wire.Value) bool {
 
 // searchParameters leaves out a search that its vendor no longer documents.
 func (r *request) searchParameters(v wire.Value) bool {
-	if v.Kind() != wire.Null {
-		r.note(Change{Tool: "search_parameters", Did: Omitted, Code: capability.NotAvailable, Why: "it is deprecated: use the tool web_search"})
+	if v.Kind() == wire.Null {
+		return true
 	}
+	r.note(Change{Tool: "search_parameters", Did: Omitted, Code: capability.NotAvailable, Why: "it is deprecated: use the tool web_search"})
 	return false
 }
 

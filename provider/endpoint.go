@@ -77,6 +77,7 @@ func geminiRoutes() []route {
 		{"GET", "/v1beta/models", formNone, "pageSize pageToken"},
 		{"GET", "/v1beta/models/*", formNone, ""},
 		{"GET", "/v1beta/openai/models", formNone, ""},
+		{"GET", "/v1beta/openai/models/*", formNone, ""},
 
 		// The vendor's SDK has come to ask for the stable version.
 		{"POST", "/v1/models/*:generateContent", formGenerate, ""},

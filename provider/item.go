@@ -7,12 +7,14 @@ import (
 	"capgate/wire"
 )
 
-// ownItem lists what stands in what a tool of one vendor has answered, as its clients send it
-// back, "" for no such item.
+// ownItem lists what stands in an item of one vendor, "" for no such item: most of them are what a
+// tool of its own has answered, as clients send it back.
 func ownItem(k kit, kind string) string {
 	switch {
 	case k == routerKit:
 		return routerItem(kind)
+	case k == openKit && kind == "configuration_update":
+		return "reasoning text"
 	case k == xaiKit && isListed(kind, "x_search_call view_image_call view_x_video_call code_execution_call"):
 		return "name arguments input action"
 	}
@@ -78,6 +80,8 @@ func (r *request) own(kind, members string, v wire.Value) {
 			r.stored(member)
 		case name == "imageUrl":
 			r.address(member)
+		case name == "reasoning":
+			r.sniff(member)
 		case name == "imageB64" || name == "result" && kind == "openrouter:image_generation":
 			r.fileData(member)
 		case isListed(name, members):

@@ -46,8 +46,8 @@ func said() []struct{ where, body, places string } {
 		{chats, `{"model":"m","metadata":{"k":"v"},"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"id":"i"}}},"prediction":{"type":"content","content":"c"},"stop":"s",
 			"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"properties":{"id":"i"}}}}],"functions":[{"name":"f","parameters":{"a":"b"}}],
 			"messages":[{"role":"system","content":"s"},{"role":"user","name":"n","content":[{"type":"text","text":"t"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]},
-			{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"a"}}],"reasoning_content":"r"},{"role":"tool","tool_call_id":"c","content":"o"}]}`, `
-			functions.0.parameters messages.0.content messages.1.content.0.text messages.2.reasoning_content messages.2.tool_calls.0 messages.3.content
+			{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"a"}}],"reasoning_content":"r","parsed":{"a":{"b":"c"}}},{"role":"tool","tool_call_id":"c","content":"o"}]}`, `
+			functions.0.parameters messages.0.content messages.1.content.0.text messages.2.parsed messages.2.reasoning_content messages.2.tool_calls.0 messages.3.content
 			metadata prediction response_format tools.0.function.description tools.0.function.parameters`},
 		{generate, `{"systemInstruction":{"parts":[{"text":"t"}]},"generationConfig":{"responseSchema":{"id":"i"},"_responseJsonSchema":{"id":"i"},"responseMimeType":"m","stopSequences":["s"],"speechConfig":{"languageCode":"l"}},
 			"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"id":"i"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},

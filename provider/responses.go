@@ -107,7 +107,7 @@ func (r *request) item(v wire.Value) bool {
 	case "tool_search_output":
 		found, _ := v.Get("tools")
 		r.elements(found, r.tool)
-	case "item_reference", "configuration_update":
+	case "item_reference":
 		r.forbid(elsewhere)
 	}
 	return true
@@ -120,7 +120,7 @@ const (
 		"local_shell_call_output shell_call_output apply_patch_call apply_patch_call_output tool_search_call compaction compaction_trigger context_compaction"
 	otherItems = " message web_search_call image_generation_call code_interpreter_call shell_call program program_output function_call_output " +
 		"custom_tool_call_output computer_call_output agent_message mcp_list_tools mcp_approval_request mcp_approval_response mcp_call " +
-		"additional_tools tool_search_output item_reference configuration_update"
+		"additional_tools tool_search_output item_reference"
 )
 
 // nothingElse refuses what has no rule in an item: a list could be of items that are judged

@@ -111,6 +111,11 @@ func TestSettings(t *testing.T) {
 	raw := func(file string) string {
 		return `{"model":"sonar","search_domain_filter":["a.example"],"messages":[{"role":"user","content":[{"type":"file_url","file_url":{"url":"` + file + `"},"file_name":"a.pdf"}]}]}`
 	}
+	const gemini = "gemini /v1beta/openai/chat/completions"
+	answered := func(members string) string {
+		return `{"messages":[{"role":"assistant",` + members + `},{"role":"user","content":"b"}]}`
+	}
+	thinks := func(members string) string { return `{"messages":[],"extra_body":{"google":{` + members + `}}}` }
 	for name, test := range map[string]struct {
 		where, body string
 		grants      []string
@@ -148,6 +153,32 @@ func TestSettings(t *testing.T) {
 		"nothing at all":                     {sonar, raw(""), []string{hosts("*.a.example")}, capability.MalformedRequest},
 		"a picture in that form":             {sonar, strings.ReplaceAll(raw("aGk="), "file_url", "image_url"), []string{hosts("*.a.example")}, capability.ScopeViolation},
 		"the file elsewhere":                 {router, strings.ReplaceAll(raw("aGk="), `"sonar","search_domain_filter":["a.example"]`, `"x/y"`), nil, capability.CapabilityAbsent},
+		"an answer as the SDK has read it":   {chats, answered(`"content":"{\"a\":\"b\"}","parsed":{"a":"https://a.example","Tools":[],"tool":[]}`), nil, ""},
+		"a call as the SDK has read it":      {chats, answered(`"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}","parsed_arguments":{"tools":[]}}}]`), nil, ""},
+		"what somebody else has read":        {chats, strings.Replace(answered(`"content":"a","parsed":{"a":"b"}`), "assistant", "user", 1), nil, capability.NotAvailable},
+		"the same, with a role behind it":    {chats, `{"messages":[{"parsed":{"a":"b"},"content":"a","role":"tool"}]}`, nil, capability.NotAvailable},
+		"what is read in an item":            {responses, `{"input":[{"role":"assistant","content":"a","parsed":{"a":"b"}}]}`, nil, capability.NotAvailable},
+		"a thought of Gemini's":              {gemini, answered(`"content":"a","extra_content":{"google":{"thought":true}}`), nil, ""},
+		"what goes with it":                  {gemini, answered(`"content":"a","extra_content":{"google":{"thought_signature":"c2ln"}}`), nil, ""},
+		"the same of a user":                 {gemini, strings.Replace(answered(`"content":"a","extra_content":{"google":{"thought_signature":"c2ln"}}`), "assistant", "user", 1), nil, capability.NotAvailable},
+		"the same elsewhere":                 {chats, answered(`"content":"a","extra_content":{"google":{"thought_signature":"c2ln"}}`), nil, capability.NotAvailable},
+		"content of somebody else":           {gemini, answered(`"content":"a","extra_content":{"vertex":{"thought":true}}`), nil, capability.NotAvailable},
+		"content beside a thought":           {gemini, answered(`"content":"a","extra_content":{"google":{"thought":true,"file_data":{}}}`), nil, capability.NotAvailable},
+		"content in a thought":               {gemini, answered(`"content":"a","extra_content":{"google":{"thought":{"cached_content":"c"}}}`), nil, capability.MalformedRequest},
+		"content in a signature":             {gemini, answered(`"content":"a","extra_content":{"google":{"thought_signature":["c"]}}`), nil, capability.MalformedRequest},
+		"content that is text":               {gemini, answered(`"content":"a","extra_content":"google"`), nil, capability.MalformedRequest},
+		"how Gemini thinks":                  {gemini, thinks(`"thinking_config":{"include_thoughts":true,"thinking_budget":8,"thinking_level":"low"}`), nil, ""},
+		"what else is in it":                 {gemini, thinks(`"thinking_config":{"include_thoughts":true,"tools":[]}`), nil, capability.NotAvailable},
+		"a cache beside it":                  {gemini, thinks(`"thinking_config":{},"cached_content":"cachedContents/c"`), nil, capability.Forbidden},
+		"a tool beside it":                   {gemini, thinks(`"tools":[{"google_search":{}}]`), nil, capability.NotAvailable},
+		"a body that is no thought's":        {gemini, `{"messages":[],"extra_body":{"tools":[{"google_search":{}}]}}`, nil, capability.NotAvailable},
+		"how nobody else thinks":             {chats, thinks(`"thinking_config":{}`), nil, capability.NotAvailable},
+		"an effort in the midst":             {responses, `{"input":[{"type":"configuration_update","reasoning":{"effort":"high"},"text":{"verbosity":"low"}}]}`, nil, ""},
+		"an effort that is a tool":           {responses, `{"input":[{"type":"configuration_update","reasoning":{"tools":[]}}]}`, nil, capability.Forbidden},
+		"a model in the midst":               {responses, `{"input":[{"type":"configuration_update","model":"m"}]}`, nil, capability.NotAvailable},
+		"a tool in the midst":                {responses, `{"input":[{"type":"configuration_update","tools":[{"type":"web_search"}]}]}`, nil, capability.NotAvailable},
+		"an effort elsewhere":                {grok, `{"input":[{"type":"configuration_update","reasoning":{"effort":"high"}}]}`, nil, capability.NotAvailable},
+		"no search of old":                   {"xai /v1/chat/completions", `{"messages":[],"search_parameters":null}`, nil, ""},
 		"a conversation that was compacted":  {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x"}]}`, nil, ""},
 		"what else there may be in its item": {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x","content":[{"type":"input_file","file_id":"f"}]}]}`, nil, capability.NotAvailable},
 	} {

@@ -80,6 +80,8 @@ func TestEndpoints(t *testing.T) {
 		"gemini POST /v1beta/models/m:generateContent?&":               false,
 		"gemini POST /v1beta/models/a/b:generateContent":               false,
 		"gemini POST /v1beta/models/:generateContent":                  false,
+		"gemini GET /v1beta/openai/models/gemini-3-pro":                true,
+		"gemini GET /v1beta/openai/models/../files":                    false,
 		"gemini POST /v1beta/cachedContents":                           false,
 		"gemini POST /v1beta/interactions":                             false,
 		"gemini POST /v1beta/tunedModels/m:generateContent":            false,
