@@ -82,7 +82,7 @@ func (r *request) own(kind, members string, v wire.Value) {
 			r.address(member)
 		case name == "reasoning":
 			r.sniff(member)
-		case name == "imageB64" || name == "result" && kind == "openrouter:image_generation":
+		case isListed(name, "imageB64 screenshotB64") || name == "result" && kind == "openrouter:image_generation":
 			r.fileData(member)
 		case isListed(name, members):
 			r.opaque(member)

@@ -42,6 +42,8 @@ func TestOwnItems(t *testing.T) {
 		{where: routed, item: `{"type":"openrouter:advisor","id":"i","status":"completed","model":"a/b","prompt":"p","advice":"a"}`},
 		{where: routed, item: `{"type":"openrouter:apply_patch","call_id":"c","status":"completed","operation":{"type":"create_file","path":"a"}}`},
 		{where: routed, item: `{"type":"openrouter:browser_use","status":"completed","action":"click","screenshotB64":"aa"}`},
+		{where: routed, item: `{"type":"openrouter:browser_use","status":"completed","action":"click","screenshotB64":"https://b.example/"}`, grant: hosts("a.example"), code: capability.ScopeViolation},
+		{where: routed, item: `{"type":"openrouter:browser_use","status":"completed","action":"click","screenshotB64":"https://a.example/"}`, grant: hosts("a.example")},
 		{where: routed, item: `{"type":"openrouter:bash","status":"completed","command":"ls","stdout":"a","exitCode":0}`, grant: "provider.code_execution"},
 		{where: routed, item: `{"type":"openrouter:bash","status":"completed","command":"ls","stdout":"a","exitCode":0}`, code: capability.CapabilityAbsent},
 		{where: routed, item: `{"type":"openrouter:image_generation","status":"completed","imageUrl":"https://a.example/","prompt":"p"}`, grant: hosts("a.example")},
