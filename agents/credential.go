@@ -136,29 +136,41 @@ func IsToken(text string) bool {
 }
 
 // WithoutTokens takes the secrets out of what has the form of tokens in a text, whole or
-// not, for what is written down. The id of each is left.
+// not and in capitals or not, for what is written down. The id of each is left.
 func WithoutTokens(text string) string {
 	const ofSecret = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	var clean strings.Builder
+	small := inSmall(text)
 	for {
-		at := strings.Index(text, tokenPrefix)
+		at := strings.Index(small, tokenPrefix)
 		if at < 0 {
 			clean.WriteString(text)
 			return clean.String()
 		}
 		end := at + len(tokenPrefix)
-		if secret := at + secretAt; secret < len(text) && text[secret-1] == '_' && isHex(text[end:secret-1], idSize) {
+		if secret := at + secretAt; secret < len(small) && small[secret-1] == '_' && isHex(small[end:secret-1], idSize) {
 			end = secret
 		}
 		clean.WriteString(text[:end])
-		if text = text[end:]; end == at+secretAt {
+		if text, small = text[end:], small[end:]; end == at+secretAt {
 			rest := strings.TrimLeft(text, ofSecret)
 			if rest != text {
 				clean.WriteString("…")
 			}
-			text = rest
+			text, small = rest, small[len(text)-len(rest):]
 		}
 	}
+}
+
+// inSmall writes A to Z in small letters. Nothing in the text moves.
+func inSmall(text string) string {
+	small := []byte(text)
+	for i, c := range small {
+		if 'A' <= c && c <= 'Z' {
+			small[i] += 'a' - 'A'
+		}
+	}
+	return string(small)
 }
 
 func isHex(text string, size int) bool {

@@ -391,15 +391,17 @@ func BenchmarkRecognise(b *testing.B) {
 func TestWithoutTokens(t *testing.T) {
 	const id, secret = "cg_0123456789abcdef_", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN-_9"
 	for text, want := range map[string]string{
-		"":                                    "",
-		"POST /v1/messages":                   "POST /v1/messages",
-		"a?key=" + id + secret:                "a?key=" + id + "…",
-		id + secret + "&" + id + secret + "x": id + "…&" + id + "…",
-		id + secret[:9] + "…":                 id + "……",
-		"cg_" + id + secret + "/b":            "cg_" + id + "…/b",
-		"cg_0123":                             "cg_0123",
-		"cg_0123456789abcdeX_" + secret:       "cg_0123456789abcdeX_" + secret,
-		id:                                    id,
+		"":                                     "",
+		"POST /v1/messages":                    "POST /v1/messages",
+		"a?key=" + id + secret:                 "a?key=" + id + "…",
+		id + secret + "&" + id + secret + "x":  id + "…&" + id + "…",
+		id + secret[:9] + "…":                  id + "……",
+		"cg_" + id + secret + "/b":             "cg_" + id + "…/b",
+		"cg_0123":                              "cg_0123",
+		"cg_0123456789abcdeX_" + secret:        "cg_0123456789abcdeX_" + secret,
+		id:                                     id,
+		"É" + strings.ToUpper(id+secret) + "/": "É" + strings.ToUpper(id) + "…/",
+		"xcG_0123456789abcdeF_" + secret:       "xcG_0123456789abcdeF_…",
 	} {
 		if got := agents.WithoutTokens(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/provider"
@@ -172,7 +173,7 @@ func (c *consultation) decided(body []byte) bool {
 		c.held = c.provider.Rules
 		c.held.Authority, c.needs = reach, nil
 		c.held.Uses = func(v capability.Verb, object string) {
-			c.needs = append(c.needs, guardrail.Need{Verb: string(v), Object: object})
+			c.needs = append(c.needs, guardrail.Need{Verb: string(v), Object: agents.WithoutTokens(object)})
 		}
 		var err error
 		if c.endpoint.Body {

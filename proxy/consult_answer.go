@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/provider"
@@ -240,7 +241,7 @@ func (d *downstream) observed() {
 func hostNeeds(hosts []string) []guardrail.Need {
 	needs := make([]guardrail.Need, 0, len(hosts))
 	for _, h := range hosts {
-		needs = append(needs, guardrail.Need{Verb: "net.get", Object: h})
+		needs = append(needs, guardrail.Need{Verb: "net.get", Object: agents.WithoutTokens(h)})
 	}
 	return needs
 }

@@ -171,20 +171,25 @@ func TestConsultManyTools(t *testing.T) {
 // TestConsultWritesNoSecret: neither the token that an agent writes into its request, nor the
 // provider's key where it is longer than a name may be, comes into the events or the log.
 func TestConsultWritesNoSecret(t *testing.T) {
+	var token string
 	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		name := strings.Repeat("x", 40) + vendorKey
-		_, _ = io.WriteString(w, `{"content":[{"type":"mcp_`+name+`"},{"type":"mcp_tool_use","name":"`+name+`"}]}`)
+		page := `{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://` + token + `.evil.example/"}}`
+		_, _ = io.WriteString(w, `{"content":[`+page+`,{"type":"mcp_`+name+`"},{"type":"mcp_tool_use","name":"`+name+`"}]}`)
 	})
 	for _, p := range v.vendors {
 		p.Rules.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read"}}}
 	}
 	v.adopt()
-	token := v.tokens["scout"]
+	token = v.tokens["scout"]
 	for _, member := range []string{
 		`"tools":[{"type":"` + token + `","name":"x"}]`,
 		`"tools":[{"type":"web_search_20250305","name":"web_search","` + token + `":1}]`,
 		`"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"` + token + `","input":{}}]}]`,
 		`"` + token + `":1`,
+		`"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://` + token + `.github.com/a.png"}}]}]`,
+		`"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://` + strings.ToUpper(token) + `.github.com/a.png"}}]}]`,
+		`"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["` + token + `.github.com","evil.example"]}]`,
 	} {
 		text(t, v.ask("POST", messages, `{"model":"c","max_tokens":1,`+member+`}`))
 	}
@@ -194,7 +199,7 @@ func TestConsultWritesNoSecret(t *testing.T) {
 		written += fmt.Sprintf("\n%+v", e)
 	}
 	for _, secret := range []string{token, vendorKey[:10]} {
-		if at := strings.Index(written, secret); at >= 0 {
+		if at := strings.Index(strings.ToLower(written), strings.ToLower(secret)); at >= 0 { // as hosts are
 			t.Errorf("%.200q", written[max(0, at-100):])
 		}
 	}
