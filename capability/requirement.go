@@ -132,7 +132,8 @@ func (r *Requirement) reach(v View, dir string) {
 
 // fetched returns an address without its folders for each name that curl and wget may give to
 // the file of it: without its query, without what is a folder for its end, with its escapes read
-// but those of a slash and of no character, and without what stands before a backslash or, as in host:name, a colon.
+// but those of a slash and of no character, and without what stands before a backslash or, as in
+// host:name, a colon.
 func fetched(address string) (names []string) {
 	for _, ends := range []string{"", "?#", "?#;"} {
 		place := address
