@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -88,7 +89,11 @@ func folder(argv []string) (dir string, ok bool) {
 	return r.moves(argv[1:])
 }
 
-func ruleFor(cmd string) *rule { return optionRules[unversioned(programName(cmd))] }
+// ruleFor returns the rule of a program, nil if it has none. The number in md5sum is no version.
+func ruleFor(cmd string) *rule {
+	name := programName(cmd)
+	return cmp.Or(optionRules[name], optionRules[unversioned(name)])
+}
 
 // byName makes a table of rules.
 func byName(rules ...rule) map[string]*rule {

@@ -261,6 +261,18 @@ var optionRules = byName(
 		},
 	},
 	rule{
+		names: list(`md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum shasum cksum
+			gmd5sum gsha1sum gsha224sum gsha256sum gsha384sum gsha512sum gb2sum gcksum`),
+		valued: "al",
+		denied: [excesses][]string{readsUnnamed: list("--check -c")},
+	},
+	rule{
+		names: list(`strings ar nm objdump objcopy readelf size strip ranlib addr2line as javac javadoc jar 7z 7za 7zr 7zz
+			llvm-strings llvm-ar llvm-nm llvm-objdump llvm-objcopy llvm-readelf llvm-size llvm-strip llvm-ranlib`),
+		check: namesList,
+	},
+	rule{names: list("setfacl"), denied: [excesses][]string{followsLinks: list("--logical -L"), writesUnasked: list("--restore")}},
+	rule{
 		names: list("zip"),
 		keeps: list("-y -ry -yr -qry -rqy -ryq --symlinks"),
 		denied: [excesses][]string{
@@ -390,54 +402,6 @@ func isNotScheme(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("+-.", r)
 }
 
-// readsEnvironment denies jq programs that read the environment, where secrets
-// are, or other files. Which word is the program depends on the options before
-// it, so that any may be.
-func readsEnvironment(word string) string {
-	for i := 0; i < len(word); {
-		if !isNameStart(word[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(word) && (isNameStart(word[i]) || word[i] >= '0' && word[i] <= '9') {
-			i++
-		}
-		if why := readsByName(word[:start], word[start:i], word[i:]); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// readsByName says what a name in a jq program reads. Directly behind a dot it
-// is a field, behind a quote a string, behind a dollar a variable; ENV is one of
-// those, and a dot behind a dot is none.
-func readsByName(before, name, after string) string {
-	if strings.HasSuffix(before, `"`) || strings.HasSuffix(before, ".") && !strings.HasSuffix(before, "..") {
-		return ""
-	}
-	switch name {
-	case "env":
-		if strings.HasSuffix(before, "$") {
-			return ""
-		}
-		return "can print the environment with env"
-	case "ENV":
-		return "can print the environment with ENV"
-	case "import", "include":
-		if !strings.Contains(after, `"`) {
-			return ""
-		}
-		return name + " " + readsUnnamed.String()
-	case "modulemeta", "get_search_list":
-		return name + " " + readsUnnamed.String()
-	}
-	return ""
-}
-
-func isNameStart(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
-
 // namesHost denies archives on another host, which tar asks rsh for: a colon
 // without a slash before it.
 func namesHost(word string) string {
@@ -453,6 +417,16 @@ func namesHost(word string) string {
 	}
 	if i := strings.IndexAny(word, ":/"); i >= 0 && word[i] == ':' {
 		return "runs rsh for an archive on another host"
+	}
+	return ""
+}
+
+// namesList denies a file that stands for the words in it, and the names and lists of
+// names that 7z takes behind -i, -x and -ai.
+func namesList(word string) string {
+	selects := len(word) > 1 && word[0] == '-' && strings.IndexByte("aixAIX", word[1]) >= 0
+	if strings.HasPrefix(word, "@") || selects && strings.ContainsAny(word, "@!") {
+		return clip(word) + " " + readsUnnamed.String()
 	}
 	return ""
 }
