@@ -86,6 +86,7 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 		} else if dir != "" {
 			r.reach(v, from+"/"+dir)
 		}
+		r.relink(v, from)
 	}
 	if unversioned(programName(argv[0])) == "git" {
 		r.keepOut()

@@ -182,3 +182,35 @@ func BenchmarkReal(b *testing.B) {
 		})
 	}
 }
+
+// TestLinks: where a link would lead is known before it is made, also when its folder is
+// named by another link.
+func TestLinks(t *testing.T) {
+	base := dir(t, map[string]string{"w/a/b/up": "../.."}, "w/a/b", "home")
+	spec, err := capability.ParseSpec("proc.exec{in=" + base + "/w,cmds=[ln]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, _ := capability.Compile([]capability.Spec{spec}, capability.Options{})
+	v := capability.View{Cwd: base + "/w/a/b", FS: hostfs.FS{}}
+	at, err := v.Path(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"ln -s ../home ../../l": false,
+		"ln -s ../home up/l":    false,
+		"ln -s ../home up":      false,
+		"ln -s ../home l":       true,
+		"ln -s ../../a/b up/l":  false,
+		"ln -s a/b up/l":        true,
+	} {
+		r, err := capability.Exec(v, at, strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := set.Decide(r).Allowed(); got != want {
+			t.Errorf("%s: got %v, want %v", line, got, want)
+		}
+	}
+}
