@@ -102,7 +102,10 @@ func (f Fence) Touches(r *Requirement) bool {
 		v = "fs.read"
 	}
 	byItsName := func(p Path) bool { return f.hides(p, whole) || v != "fs.read" && f.seals(p) }
-	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || r.splits(f) {
+	if byItsName(r.path) || slices.ContainsFunc(r.touches, byItsName) || slices.ContainsFunc(r.atTop, byItsName) || r.splits(f) {
+		return true
+	}
+	if slices.ContainsFunc(r.selects, func(s selection) bool { return f.selected(s, v) }) {
 		return true
 	}
 	here, named := changes || writesHere(r.argv), changesFolders(r.argv)
@@ -113,7 +116,8 @@ func (f Fence) Touches(r *Requirement) bool {
 // a program is started, or what it names, does so above one as well.
 func (r *Requirement) reachesInto(root Root, here, named bool) bool {
 	return slices.ContainsFunc(root.dirs(), func(dir string) bool {
-		return r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) })
+		return r.path.reaches(dir, here) || slices.ContainsFunc(r.touches, func(p Path) bool { return p.reaches(dir, here || named) }) ||
+			slices.ContainsFunc(r.atTop, func(p Path) bool { return p.reaches(dir, false) })
 	})
 }
 

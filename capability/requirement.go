@@ -14,15 +14,17 @@ import (
 // every way the thing may be read. It is immutable.
 type Requirement struct {
 	verb    Verb
-	path    Path      // fs: what is touched; proc: the working directory
-	target  Target    // net
-	argv    []string  // proc.exec
-	joined  string    // argv as patterns see it
-	excess  string    // what the arguments make the program do beyond its name, "" if nothing
-	touches []Path    // proc.exec: the words a program could take as paths
-	words   []string  // keyed verbs: one word for each dimension, in catalogue order
-	args    []argWord // tool.invoke
-	opaque  string    // why no grant can cover it, "" when one can
+	path    Path        // fs: what is touched; proc: the working directory
+	target  Target      // net
+	argv    []string    // proc.exec
+	joined  string      // argv as patterns see it
+	excess  string      // what the arguments make the program do beyond its name, "" if nothing
+	touches []Path      // proc.exec: the words a program could take as paths
+	atTop   []Path      // git: what may hang from the top of its work tree
+	selects []selection // git: its globs
+	words   []string    // keyed verbs: one word for each dimension, in catalogue order
+	args    []argWord   // tool.invoke
+	opaque  string      // why no grant can cover it, "" when one can
 }
 
 // argWord is one argument of a tool that a grant may limit.
@@ -129,6 +131,7 @@ func (r *Requirement) reach(v View, dir string) {
 			r.touches = append(r.touches, v.Argument(word[:end])...)
 		}
 	}
+	r.pathspecs(v, dir)
 }
 
 // fetched returns an address without its folders for each name that curl and wget may give to
