@@ -100,7 +100,7 @@ var optionRules = byName(
 		folder: list("-C"),
 		denied: [excesses][]string{
 			runsPrograms: list("--exec --upload-pack --receive-pack --ext-diff --textconv --filters --open-files-in-pager --help"),
-			readsUnnamed: list("--no-index"),
+			readsUnnamed: list("--no-index --pathspec-from-file"),
 			// --output and a --format of one's own write .git/config.
 			writesUnasked: list("--output --unsafe-paths --build-fake-ancestor"),
 		},
@@ -317,7 +317,7 @@ var optionRules = byName(
 // program. Not mv, which renames into .git through a link in the repository.
 var gitSubcommands = byName(
 	rule{names: list("status log diff show add commit branch merge blame annotate describe rev-parse rev-list " +
-		"ls-files ls-tree cat-file shortlog reflog rm apply am stash tag clean worktree format-patch range-diff " +
+		"ls-files ls-tree cat-file shortlog reflog rm apply am stash tag clean worktree range-diff " +
 		"merge-base merge-tree for-each-ref name-rev show-ref show-branch diff-tree diff-index diff-files version " +
 		"count-objects fsck gc sparse-checkout notes check-ignore check-attr check-mailmap check-ref-format " +
 		"whatchanged cherry stripspace rerere")},
@@ -326,6 +326,8 @@ var gitSubcommands = byName(
 	// repository; merge knows its own, and pull hands it to rebase.
 	rule{names: list("rebase"), valued: "SX", denied: [excesses][]string{runsPrograms: list("-x -s --strategy")}},
 	rule{names: list("cherry-pick revert"), denied: [excesses][]string{runsPrograms: list("--strategy")}},
+	// Its suffix stands behind a name that git makes up, and may climb from there.
+	rule{names: list("format-patch"), denied: [excesses][]string{writesUnasked: list("--suffix")}},
 	rule{names: list("hash-object"), denied: [excesses][]string{readsUnnamed: list("--stdin-paths")}},
 	rule{names: list("bisect"), check: runsBisect},
 	rule{names: list("archive"), denied: [excesses][]string{runsPrograms: list("--remote"), writesUnasked: list("-o")}},
