@@ -96,7 +96,7 @@ func TestReasonFenced(t *testing.T) {
 		"proc.exec{argv=[split,a,capgate.y],cwd=.}":         kept + " (the word capgate.y can be read as a path, which begins the name of what is kept)",
 		"proc.exec{argv=[split,a,.],cwd=x}":                 kept + " (the word . can be read as a path, which begins the name of what is kept)",
 		"proc.exec{argv=[gunzip,capgate.yml.gz]}":           kept + " (what the program makes of its words can be read as the path capgate.yml, which is kept)",
-		"proc.exec{argv=[wget,http://h/%2Emcp.json],cwd=x}": "can be read as the path http://h/.mcp.json, which is kept)",
+		"proc.exec{argv=[wget,http://h/%2Emcp.json],cwd=x}": "can be read as the path http://.mcp.json, which is kept)",
 	} {
 		r := need(t, text)
 		if d := fence.Deny(r); !fence.Touches(r) || !strings.HasSuffix(d.String(), want) {
