@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"capgate/capability"
@@ -41,7 +41,7 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	var why string
 	switch {
 	case what == "":
-		why = "the server asked for " + strconv.QuoteToASCII(clipMethod(method)) + ", which is not known"
+		why = "the server asked for " + sayMethod(method) + ", which is not known"
 	case !l.up().mayAsk(what):
 		why = "the server asked for " + what + ", which may_ask does not let it"
 	case what == "roots":
@@ -55,12 +55,23 @@ func (s *Server) mayAsk(l *line, client wire.Value, method string, params wire.V
 	return l.unasked(method, why)
 }
 
-// clipMethod is what is said of a method, which a server may have written at any length.
-func clipMethod(method string) string { return method[:min(len(method), maxMethod)] }
+// sayMethod is what is said of a method, which a server may have written anything into: all of
+// what looks like the name of one, and of anything else no word.
+func sayMethod(method string) string {
+	if method == "" || len(method) > maxSaidMethod || strings.Trim(method, methodLetters) != "" {
+		return "something"
+	}
+	return method
+}
+
+const (
+	maxSaidMethod = 64 // bytes of a method of a server's that are repeated
+	methodLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_$.-"
+)
 
 // unasked refuses a question of the server, which is an event.
 func (l *line) unasked(method, why string) error {
-	e := l.event("refusal", clipMethod(method))
+	e := l.event("refusal", sayMethod(method))
 	e.Code, e.Text = string(capability.CapabilityAbsent), why
 	l.tenant.server.record(e)
 	return &upstream.Refusal{Code: codeMethod, Message: "capgate: " + why}

@@ -206,7 +206,7 @@ func (d *downstream) write(piece []byte) error {
 // one: an event stream with an event that says so, anything else by cutting the
 // connection.
 func (d *downstream) breakOff(cause error) {
-	why := denial{why: d.sentence(cause), event: d.outcome(d.size, cause.Error())}.clause()
+	why := d.server.word(denial{why: d.sentence(cause), event: d.outcome(d.size, cause.Error())}).clause()
 	d.give(time.Now())
 	if !d.events {
 		panic(http.ErrAbortHandler)

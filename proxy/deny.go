@@ -54,9 +54,9 @@ func (c *call) deny(v gate.Verdict) reply {
 		)
 	}
 	if c.method == "tools/call" {
-		return reply{result: c.closing(d.result())}
+		return reply{result: c.closing(c.server.word(d).result())}
 	}
-	return reply{failure: d.failure()}
+	return reply{failure: c.server.word(d).failure()}
 }
 
 // ends reports whether the same call is not one that the agent may make a little later.
@@ -252,7 +252,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 	}
 	for _, spec := range e.Grants {
 		word := spec.String()
-		if !isLine(word) {
+		if !isLine(word) || !c.server.isClean([]byte(word)) {
 			return "", false
 		}
 		word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -292,11 +292,27 @@ func (c *call) review() string {
 // wordLetters are those that every shell takes for themselves.
 const wordLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
 
+// worded is a denial as it may be shown, whatever its words were made of: records, the agent's
+// arguments, what a server said. Nothing else is rendered.
+type worded denial
+
+// word takes secrets out of all that is shown of a denial.
+func (s *Server) word(d denial) worded {
+	for _, text := range [...]*string{&d.need, &d.tool, &d.argument, &d.why, &d.hint, &d.detail} {
+		*text = s.cleanText(*text)
+	}
+	d.held = slices.Clone(d.held)
+	for i, h := range d.held {
+		d.held[i] = s.cleanText(h)
+	}
+	return worded(d)
+}
+
 // text is what a model reads. Some clients show it nothing else.
-func (d denial) text() string { return "Denied by capgate (" + string(d.code) + "): " + d.clause() }
+func (d worded) text() string { return "Denied by capgate (" + string(d.code) + "): " + d.clause() }
 
 // clause is text without what everything that denies begins with.
-func (d denial) clause() string {
+func (d worded) clause() string {
 	text := make([]byte, 0, 512)
 	part := func(before, what, after string) {
 		if what != "" {
@@ -311,7 +327,7 @@ func (d denial) clause() string {
 }
 
 // body is the denial for programs.
-func (d denial) body(dst []byte) []byte {
+func (d worded) body(dst []byte) []byte {
 	dst = append(dst, `{"code":`...)
 	dst = wire.AppendString(dst, string(d.code))
 	for _, f := range [...]struct{ name, value string }{
@@ -339,7 +355,7 @@ func (d denial) body(dst []byte) []byte {
 const denialKey = `"capgate/denial":`
 
 // result is the denial of a tools/call: a result that says it is an error.
-func (d denial) result() []byte {
+func (d worded) result() []byte {
 	text := d.text()
 	dst := append(make([]byte, 0, 2*len(text)+512), `{"content":[{"type":"text","text":`...)
 	dst = wire.AppendString(dst, text)
@@ -348,7 +364,7 @@ func (d denial) result() []byte {
 }
 
 // failure is the denial of anything else, which no result could carry.
-func (d denial) failure() *failure {
+func (d worded) failure() *failure {
 	code := codeDenied
 	if d.code == capability.UnknownTool || d.code == capability.MalformedArguments || d.code == capability.MalformedRequest {
 		code = codeParams
@@ -404,7 +420,8 @@ func (c *consultation) refused(r provider.Refused) {
 
 // turnDown writes a denial as the vendor's client expects an error.
 func (c *consultation) turnDown(status int, d denial) {
-	body := c.vendor.Refusal(provider.Refused{Status: status, Code: d.code, Why: d.clause(), Detail: d.detail})
+	said := c.server.word(d)
+	body := c.vendor.Refusal(provider.Refused{Status: status, Code: said.code, Why: said.clause(), Detail: said.detail})
 	h := c.w.Header()
 	h["Content-Type"] = jsonType()
 	if status != http.StatusTooManyRequests && status < http.StatusInternalServerError {

@@ -318,9 +318,9 @@ func (c *call) broken(o *order, err error) reply {
 	e.Code, e.Error = string(d.code), err.Error()
 	d.event = c.server.record(e)
 	if c.method == "tools/call" {
-		return reply{result: c.closing(d.result())}
+		return reply{result: c.closing(c.server.word(d).result())}
 	}
-	f := d.failure()
+	f := c.server.word(d).failure()
 	f.code = codeInternal
 	return reply{failure: f}
 }

@@ -126,7 +126,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, co
 	if d.event != "" { // as many lines as events: anybody can cause them
 		s.log.Warn("a request is turned away", "status", status, "from", r.RemoteAddr, "why", why, "event", d.event)
 	}
-	f := d.failure()
+	f := s.word(d).failure()
 	answer := reply{failure: f}
 	w.Header().Set("Content-Type", "application/json")
 	body := answer.append(nil, nil)
@@ -302,7 +302,7 @@ func (v *visit) read(l *letter) bool {
 func (v *visit) refuse(status int, id []byte, code int, text string) {
 	e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: string(capability.MalformedRequest), Text: text, Policy: v.policy.Hash}
 	d := denial{code: capability.MalformedRequest, why: text, event: v.server.record(e)}
-	f := d.failure()
+	f := v.server.word(d).failure()
 	f.code = code
 	v.write(id, reply{failure: f, status: status})
 }

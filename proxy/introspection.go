@@ -92,7 +92,7 @@ func (c *call) whoami() (result []byte, denied *gate.Verdict) {
 			}
 			first = false
 			dst = wire.AppendString(append(dst, `{"verb":`...), string(g.Verb()))
-			dst = wire.AppendString(append(dst, `,"grant":`...), g.String())
+			dst = wire.AppendString(append(dst, `,"grant":`...), c.server.cleanText(g.String()))
 			dst = append(wire.AppendString(append(dst, `,"risk":`...), g.Risk().String()), '}')
 		}
 	}
@@ -119,7 +119,7 @@ func (c *call) explain() (result []byte, denied *gate.Verdict) {
 	if t != nil && v.Decision.Allowed() {
 		return []byte(`{"decision":"allow"}`), nil
 	}
-	d := asked.denial(v)
+	d := c.server.word(asked.denial(v))
 	dst := []byte(`{"decision":"deny","why":`)
 	dst = append(wire.AppendString(dst, d.why), ',')
 	return append(dst, d.body(nil)[1:]...), nil

@@ -24,6 +24,14 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 	return clean, doc.ParseLoosely(clean, wire.Limits{Bytes: len(clean) + 1}) == nil
 }
 
+// cleanText is clean for a text of ours.
+func (s *Server) cleanText(text string) string {
+	if s.scrub == nil || text == "" {
+		return text
+	}
+	return string(s.scrub([]byte(text)))
+}
+
 // isClean reports whether nothing secret is in what a server wrote.
 func (s *Server) isClean(b []byte) bool {
 	clean, ok := s.clean(b)

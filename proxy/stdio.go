@@ -216,7 +216,7 @@ func (p *pipe) end() {
 
 func (p *pipe) refuse(id []byte, code int, text string) {
 	d := denial{code: capability.MalformedRequest, why: text, event: p.refused(text)}
-	r := reply{failure: d.failure()}
+	r := reply{failure: p.server.word(d).failure()}
 	r.failure.code = code
 	_ = p.send(r.append(nil, id)) // the loop looks at what went wrong
 }

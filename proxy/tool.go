@@ -303,7 +303,7 @@ func (c *call) malformed(text string) reply {
 	e := c.event("refusal")
 	e.Code, e.Text = string(capability.MalformedRequest), text
 	d := denial{code: capability.MalformedRequest, tool: c.exposed, why: text, event: c.server.record(e)}
-	return reply{failure: d.failure()}
+	return reply{failure: c.server.word(d).failure()}
 }
 
 // mismatch refuses a request whose headers say something else than its body.
@@ -311,7 +311,7 @@ func (c *call) mismatch(text string) reply {
 	e := c.event("refusal")
 	e.Code, e.Text = string(capability.HeaderMismatch), text
 	d := denial{code: capability.HeaderMismatch, tool: c.exposed, why: text, event: c.server.record(e)}
-	f := d.failure()
+	f := c.server.word(d).failure()
 	f.code = codeHeader
 	return reply{failure: f, status: 400}
 }
