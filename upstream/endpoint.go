@@ -159,6 +159,7 @@ type target struct {
 	limit     int                         // bytes of a message
 	log       *slog.Logger
 	scrub     scrub
+	said      *transcript
 }
 
 func newTarget(e Endpoint, o Options) (*target, error) {
@@ -166,6 +167,7 @@ func newTarget(e Endpoint, o Options) (*target, error) {
 		name: e.Name, carrier: e.HTTP, authorize: e.Authorize, renew: e.Renew,
 		limit: o.Limits.Message, log: o.Log.With("upstream", e.Name), scrub: o.Scrub,
 	}
+	t.said = newTranscript(t.log, t.scrub)
 	var err error
 	if t.url, err = parseURL(e.URL); err != nil {
 		return nil, t.failed("has no usable URL", err)

@@ -41,6 +41,7 @@ type exchange struct {
 	asks   asks
 	asking sync.WaitGroup // the sink is asked
 
+	noise    int  // events in a row that cannot be read
 	draining bool // somebody else ends ctx
 }
 
@@ -220,9 +221,9 @@ func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
 		case !ev.is("message") || len(ev.data) == 0:
 			continue
 		}
-		m, err := x.read(doc, ev.data)
+		m, err := x.hears(doc, ev.data)
 		if err != nil {
-			return Answer{}, x.failed("sends an event that cannot be read", err)
+			return Answer{}, err
 		}
 		switch {
 		case m.kind == noted && m.method == "notifications/cancelled" && !x.stance.info.Modern:
@@ -238,6 +239,22 @@ func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
 			return Answer{}, err
 		}
 	}
+}
+
+// hears reads an event. One that cannot be read is dropped, as over a pipe, if it is not the
+// answer and there were not many in a row: then it is no message of any kind.
+func (x *exchange) hears(doc *wire.Doc, data []byte) (message, error) {
+	m, err := x.read(doc, data)
+	if err == nil {
+		x.noise = 0
+		return m, nil
+	}
+	x.noise++
+	if x.noise > maxNoise || x.id != 0 && !isCall(data) {
+		return message{}, x.failed("sends an event that cannot be read", err)
+	}
+	x.said.odd(err.Error(), data)
+	return message{}, nil
 }
 
 // ask has a request of the server answered. In the modern era there is none.

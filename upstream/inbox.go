@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"capgate/wire"
 )
@@ -141,6 +142,33 @@ func idBehind(end []byte) int64 {
 		return 0
 	}
 	return int64(id)
+}
+
+// isCall reports whether what cannot be read is a notification or a request rather than an
+// answer: it names a method and, as far as it is JSON at all, no result.
+func isCall(text []byte) bool {
+	in := json.NewDecoder(bytes.NewReader(text))
+	if open, err := in.Token(); err != nil || open != json.Delim('{') {
+		return false
+	}
+	names := false
+	for {
+		key, err := in.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return names
+		}
+		switch strings.ToLower(name) {
+		case "result", "error":
+			return false
+		case "method":
+			names = true
+		}
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			return names
+		}
+	}
 }
 
 // idWithin is how much of a line is looked at for the id of what it was to answer.

@@ -47,6 +47,49 @@ func TestHTTPListen(t *testing.T) {
 	}
 }
 
+// TestHTTPUnreadableEvents: of what a server sends beside answers, that which cannot be read is
+// dropped. A call ends with what may have been its answer; where nothing is one, nothing ends.
+func TestHTTPUnreadableEvents(t *testing.T) {
+	for event, answers := range map[string]bool{
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\u0000"}}`:             false,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\ud800"}}`:             false,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":{"a":1,"A":1}}}`:        false,
+		`{"jsonrpc":"2.0","params":{"data":{"a":1,"a":1}},"method":"notifications/message"}`:        false,
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"data\":\"\x01\"}}": false,
+		`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"a":"\u0000"}}`:                  false,
+		`{"jsonrpc":"2.0","method":"x","params":[]}`:                                                false,
+		`{"jsonrpc":"2.0","id":ID,"result":{"a":"\u0000"}}`:                                         true,
+		`{"jsonrpc":"2.0","id":ID,"method":"x","result":{"a":"\u0000"}}`:                            true,
+		`{"jsonrpc":"2.0","id":ID,"method":"x","re\u0073ult":{"a":"\u0000"}}`:                       true,
+		`{"jsonrpc":"2.0","id":ID,"method":"x","Error":`:                                            true,
+		`[{"jsonrpc":"2.0","method":"x"}]`:                                                          true,
+		`{"id":`:                                                                                    true,
+		`"method"`:                                                                                  true,
+	} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				send := events(w)
+				send("data: %s", strings.ReplaceAll(event, "ID", string(m.ID)))
+				send(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+			}
+			s.listen = func(w http.ResponseWriter, r *http.Request) {
+				send := events(w)
+				send("data: %s", strings.ReplaceAll(event, "ID", "1"))
+				send(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				<-r.Context().Done()
+			}
+		})
+		k := newRecorder()
+		c := s.dial(upstream.Options{Events: k})
+		if got := k.hear(t); got != "notifications/tools/list_changed" {
+			t.Errorf("%s: heard %s", event, got)
+		}
+		if _, err := call(t.Context(), c, nil); (err != nil) != answers {
+			t.Errorf("%s: the call ends with %v", event, err)
+		}
+	}
+}
+
 // TestHTTPListenNot: a server without a stream is asked for one once.
 func TestHTTPListenNot(t *testing.T) {
 	s := serve(t, nil)
