@@ -23,11 +23,12 @@ type catalogue struct {
 	prompts   map[string]*prompt
 	shared    map[string]*resource // by URI
 	templates []*resource
-	veiled    []*resource         // templates that are not shown, as they may describe skills
-	skilled   []*skill            // all of them, by their places
-	skills    []*skill            // that the agent sees
-	bundled   map[string]*bundled // their files, by URI
-	unseen    map[string]string   // why others are hidden, by the URI of a file
+	claims    map[*line][]*resource // those of templates that are held against what others list
+	veiled    []*resource           // templates that are not shown, as they may describe skills
+	skilled   []*skill              // all of them, by their places
+	skills    []*skill              // that the agent sees
+	bundled   map[string]*bundled   // their files, by URI
+	unseen    map[string]string     // why others are hidden, by the URI of a file
 	pages     [listKinds][]page
 	shown     fingerprint // of the pages
 }
@@ -189,7 +190,7 @@ func (t *tenant) known() *catalogue {
 func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	c := &catalogue{
 		policy: p, pins: t.server.pins.loads.Load(),
-		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{},
+		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}, claims: map[*line][]*resource{},
 	}
 	ups := p.byName()
 	c.sources = make([]source, len(ups))
@@ -342,15 +343,18 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 			a.veiled = append(a.veiled, r)
 		default:
 			a.templates = append(a.templates, r)
+			if isAnchored(r.uri) {
+				a.claims[r.line] = append(a.claims[r.line], r)
+			}
 		}
 	}
 }
 
 // finishResources writes down which resources and templates are shown.
 func (a *assembly) finishResources(w *[listKinds]pager) {
-	g, agent := a.policy.Gate, a.tenant.agent
+	g, agent, left := a.policy.Gate, a.tenant.agent, mostHeld
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && r.held.code == "" && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() {
+		if a.shared[r.uri] != nil && r.held.code == "" && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() && a.rival(r, &left) == nil {
 			w[resourceList].add(r.raw)
 		}
 	}

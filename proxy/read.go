@@ -3,6 +3,8 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -228,23 +230,22 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 		return nil, held, unknown
 	}
 	if r, known := cat.shared[uri]; known {
-		for _, t := range cat.templates {
-			if r != nil && t.line != r.line && fits(t.uri, uri) {
-				r = nil // one lists what the template of another describes
-			}
-		}
 		if r == nil {
-			return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several servers claim the resource"}
+			return nil, held, collision("several servers claim the resource")
+		}
+		left := math.MaxInt
+		if t := cat.rival(r, &left); t != nil {
+			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name))
 		}
 		return cat.unless(r.line, uri), r.held, unknown
 	}
-	found, several := describes(cat.templates, uri)
+	found, other := describes(cat.templates, uri)
 	if found == nil {
-		found, several = describes(cat.veiled, uri)
+		found, other = describes(cat.veiled, uri)
 	}
 	switch {
-	case several:
-		return nil, held, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "templates of several servers fit the resource"}
+	case other != nil:
+		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name))
 	case found != nil:
 		return cat.unless(found.line, uri), found.held, unknown
 	case len(cat.sources) == 1:
@@ -253,18 +254,54 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	return nil, held, unknown
 }
 
-// describes finds the template that fits a resource, and says whether those of several servers do.
-func describes(templates []*resource, uri string) (found *resource, several bool) {
+// collision is the verdict on what nobody has, as several claim it.
+func collision(why string) gate.Verdict {
+	return gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: why}
+}
+
+// rival finds a template of another server that describes what one lists: neither has it then,
+// and it is not shown. Who looks at many has only so much left for it.
+func (c *catalogue) rival(r *resource, left *int) *resource {
+	for i := range c.sources {
+		l := c.sources[i].line
+		if l == r.line {
+			continue
+		}
+		for _, t := range c.claims[l] {
+			if *left -= len(t.uri); *left < 0 {
+				return nil
+			}
+			if fits(t.uri, r.uri) {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// mostHeld is how many bytes of templates are held against what a list shows. What is beyond is
+// shown, and is not found by who reads it if a template describes it.
+const mostHeld = 32 << 20
+
+// isAnchored reports whether a template says of what scheme its resources are. One that could be
+// anything takes nothing away from who lists it.
+func isAnchored(template string) bool {
+	literal, _, _ := strings.Cut(template, "{")
+	return strings.Contains(literal, ":")
+}
+
+// describes finds the template that fits a resource, and one of another server that does too.
+func describes(templates []*resource, uri string) (found, other *resource) {
 	for _, t := range templates {
 		switch {
 		case !fits(t.uri, uri):
 		case found == nil:
 			found = t
 		case t.line != found.line:
-			return found, true
+			return found, t
 		}
 	}
-	return found, false
+	return found, nil
 }
 
 // fits reports whether a URI could be one that a template describes: what stands

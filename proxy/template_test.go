@@ -92,3 +92,43 @@ func TestTemplatesBesideSkills(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoseResourceItIs: what is listed can be read, at who lists it, unless a template of another
+// server describes it. A template that could be anything describes nothing that another lists.
+func TestWhoseResourceItIs(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		lists, template string // of the one server, and of the other
+		uri             string
+		listed          bool
+		goesTo          string
+	}{
+		{"anything", "note:///a", "{+any}", "note:///a", true, "a"},
+		{"anything behind a letter", "note:///a", "n{+any}", "note:///a", true, "a"},
+		{"any of what lies at a place", "note:///a", "{scheme}://{+any}", "note:///a", true, "a"},
+		{"another scheme", "note:///a", "notes:///{any}", "note:///a", true, "a"},
+		{"its scheme", "note:///a", "note:{+any}", "note:///a", false, ""},
+		{"its place", "note:///a", "note:///{any}", "note:///a", false, ""},
+		{"the same", "note:///a", "note:///a", "note:///a", false, ""},
+		{"what nobody lists", "note:///a", "{+any}", "note:///b", true, "b"},
+		{"what another describes", "note:///a", "issue://{any}", "issue://1", true, "b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"` + tt.lists + `","name":"a"}]`}}
+			b := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "resources/templates/list": `"resourceTemplates":[{"uriTemplate":"` + tt.template + `","name":"b"}]`}}
+			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "a", Prefix: "a", Open: a.open}, &proxy.Upstream{Name: "b", Prefix: "b", Open: b.open})
+			c := w.client("scout")
+			if l := c.modern("resources/list", "{}", "{}"); mentions(l, tt.lists) != tt.listed {
+				t.Errorf("listed are %s", l.Raw)
+			}
+			answer := c.modern("resources/read", uriParams(tt.uri), "{}")
+			got := map[bool]string{true: "a"}[len(a.calls()) > 0] + map[bool]string{true: "b"}[len(b.calls()) > 0]
+			if got != tt.goesTo || (got == "") != (denialOf(t, answer).Code == "name_collision") {
+				t.Errorf("the read goes to %q, want %q: %s", got, tt.goesTo, answer.Raw)
+			}
+			if events := w.events.of("decision"); got == "" && !strings.Contains(events[len(events)-1].Link, `upstream "a" lists the resource, and a template of upstream "b"`) {
+				t.Errorf("the event says %q", events[len(events)-1].Link)
+			}
+		})
+	}
+}
