@@ -340,7 +340,7 @@ func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
 	if !able(conn.Info(), ability) {
 		return nil, nil
 	}
-	raw, err := upstream.List(ctx, conn, method, member, l.meta(conn.Info()))
+	raw, err := upstream.List(ctx, conn, upstream.Listing{Method: method, Member: member, Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
 	g := &l.lists[k]
 	g.mu.Lock()
 	before := g.items

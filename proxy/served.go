@@ -157,7 +157,7 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) ([]*served, error) {
 	switch {
 	case extends(conn.Info(), skillsExtension):
-		raw, err := upstream.List(ctx, conn, "skills/list", "skills", l.meta(conn.Info()))
+		raw, err := upstream.List(ctx, conn, upstream.Listing{Method: "skills/list", Member: "skills", Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
 		all := make([]*served, len(raw))
 		for i, r := range raw {
 			all[i] = readEntry(r)

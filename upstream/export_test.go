@@ -32,7 +32,7 @@ const ProbeTime = probeTime
 
 // Greet performs a handshake.
 func Greet(ctx context.Context, g *Greeter, c Client) (Info, error) {
-	info, err := greet(ctx, g, c, "files")
+	info, err := greet(ctx, g, Options{Client: c}, "files")
 	if err == nil && (info.Version != g.adopted.Version || info.Modern != g.adopted.Modern) {
 		panic("the connection was not told what it speaks")
 	}

@@ -128,7 +128,7 @@ func listAll(t *testing.T, c upstream.Conn) {
 	if !c.Info().Modern {
 		meta = nil
 	}
-	tools, err := upstream.List(t.Context(), c, "tools/list", "tools", meta)
+	tools, err := upstream.List(t.Context(), c, upstream.Listing{Method: "tools/list", Member: "tools", Meta: meta})
 	if err != nil || len(tools) != 8 {
 		t.Errorf("%d tools, %v", len(tools), err)
 	}

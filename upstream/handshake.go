@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -84,13 +85,15 @@ type handshake struct {
 	greeter
 	client Client
 	server string
+	scrub  scrub
 }
 
 // greet finds out what a server speaks, and begins to speak it.
-func greet(ctx context.Context, g greeter, c Client, server string) (Info, error) {
+func greet(ctx context.Context, g greeter, o Options, server string) (Info, error) {
+	c := o.Client
 	ctx, cancel := context.WithTimeoutCause(ctx, greetTime, errSlow)
 	defer cancel()
-	h := handshake{greeter: g, client: c.orDefault(), server: server}
+	h := handshake{greeter: g, client: c.orDefault(), server: server, scrub: o.Scrub}
 	switch {
 	case c.Protocol == "":
 		h.adopt(Info{Modern: true, Version: modern})
@@ -105,10 +108,11 @@ func greet(ctx context.Context, g greeter, c Client, server string) (Info, error
 }
 
 // greetLegacy greets a server that must not be asked for its era.
-func greetLegacy(ctx context.Context, g greeter, c Client, server string) error {
+func greetLegacy(ctx context.Context, g greeter, o Options, server string) error {
+	c := o.Client
 	ctx, cancel := context.WithTimeoutCause(ctx, greetTime, errSlow)
 	defer cancel()
-	h := handshake{greeter: g, client: c.orDefault(), server: server}
+	h := handshake{greeter: g, client: c.orDefault(), server: server, scrub: o.Scrub}
 	_, err := h.initialize(ctx, cmp.Or(c.Protocol, legacy))
 	return err
 }
@@ -319,7 +323,7 @@ func (h *handshake) parse(data []byte) (wire.Value, error) {
 func (h *handshake) failed(text, quoted string) *Failed {
 	f := &Failed{Upstream: h.server, Text: text}
 	if quoted != "" {
-		f.Err = &refusal{quote(quoted)}
+		f.Err = &refusal{h.scrub.quote(quoted)}
 	}
 	return f
 }
@@ -335,12 +339,15 @@ func (h *handshake) refusal(what string, failure wire.Value) *Failed {
 	text, _ := message.Str()
 	return &Failed{
 		Upstream: h.server, Text: "refuses " + what,
-		Err: &refusal{fmt.Sprintf("error %s: %s", code.Raw(), quote(text))},
+		Err: &refusal{fmt.Sprintf("error %s: %s", code.Raw(), h.scrub.quote(text))},
 	}
 }
 
 // maxQuote is how much of what a server said an error repeats.
 const maxQuote = 200
+
+// quote is quote for what may have secrets in it, at any length.
+func (s scrub) quote(text string) string { return quote(string(s.of([]byte(text), math.MaxInt))) }
 
 // quote makes what a server said fit into a line of ours.
 func quote(text string) string {

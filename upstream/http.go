@@ -73,7 +73,7 @@ func newWeb(ctx context.Context, t *target, o Options) *web {
 
 func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 	c := newWeb(ctx, t, o)
-	info, err := greet(ctx, c, o.Client, t.name)
+	info, err := greet(ctx, c, o, t.name)
 	if err != nil {
 		_ = c.Close()
 		return nil, err

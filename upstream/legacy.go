@@ -66,7 +66,7 @@ func dialFeed(ctx context.Context, t *target, o Options) (Conn, error) {
 	stop()
 	if err == nil {
 		go f.run(ev)
-		err = greetLegacy(ctx, f, o.Client, t.name)
+		err = greetLegacy(ctx, f, o, t.name)
 	}
 	if err != nil {
 		_ = f.Close()

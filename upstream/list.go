@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"capgate/wire"
@@ -17,30 +18,36 @@ const (
 	maxCursor    = 16 << 10  // bytes of a cursor
 )
 
-// List calls a method that lists, page by page, and returns the raw items: the
-// elements of the member of each result. The items are the caller's; each may have to be
-// read loosely, and to be refused for its [Flaw]. The _meta of each request is what meta
-// appends; nil is none. An error of the server is a
-// [*Refusal]. A list that is cut short by a limit is an error.
-func List(ctx context.Context, c Conn, method, member string, meta func(dst []byte) []byte) ([][]byte, error) {
+// Listing says what is listed.
+type Listing struct {
+	Method string
+	Member string                  // of each result, which has the items
+	Meta   func(dst []byte) []byte // appends the _meta of each request; nil is none
+	Scrub  func([]byte) []byte     // takes secrets out of a refusal before it is cut short; nil is none
+}
+
+// List calls a method that lists, page by page, and returns the raw items. They are the
+// caller's; each may have to be read loosely, and to be refused for its [Flaw]. An error of
+// the server is a [*Refusal]. A list that is cut short by a limit is an error.
+func List(ctx context.Context, c Conn, of Listing) ([][]byte, error) {
 	var (
-		l    = list{member: member, modern: c.Info().Modern, seen: map[string]bool{}}
+		l    = list{member: of.Member, modern: c.Info().Modern, seen: map[string]bool{}}
 		doc  wire.Doc
 		more = true
 	)
 	for pages := 0; more; pages++ {
 		if pages == maxPages {
-			return nil, fmt.Errorf("%s: there are more than %d pages", method, maxPages)
+			return nil, fmt.Errorf("%s: there are more than %d pages", of.Method, maxPages)
 		}
-		answer, err := c.Call(ctx, Request{Method: method, Params: l.params(meta)}, nil)
+		answer, err := c.Call(ctx, Request{Method: of.Method, Params: l.params(of.Meta)}, nil)
 		if err == nil {
-			err = refusalIn(answer)
+			err = refusalIn(answer, of.Scrub)
 		}
 		if err == nil {
 			more, err = l.page(&doc, answer.Result)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", method, err)
+			return nil, fmt.Errorf("%s: %w", of.Method, err)
 		}
 	}
 	return l.items, nil
@@ -119,7 +126,7 @@ func (l *list) next(root wire.Value) (more bool, err error) {
 }
 
 // refusalIn returns the error of a server as one of ours.
-func refusalIn(a Answer) error {
+func refusalIn(a Answer, clean scrub) error {
 	if a.Error == nil {
 		return nil
 	}
@@ -131,5 +138,6 @@ func refusalIn(a Answer) error {
 	message, _ := doc.Root().Get("message")
 	number, _ := code.Int64()
 	text, _ := message.Str()
-	return &Refusal{Code: int(number), Message: strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")}
+	said := clean.of([]byte(text), math.MaxInt)
+	return &Refusal{Code: int(number), Message: strings.ToValidUTF8(string(said[:min(len(said), maxQuote)]), "")}
 }

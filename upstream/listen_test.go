@@ -251,7 +251,7 @@ func TestHTTPList(t *testing.T) {
 			s := serve(t, func(s *server) { s.call = tt.call })
 			c := s.dial(upstream.Options{})
 			meta := func(dst []byte) []byte { return append(dst, "{}"...) }
-			items, err := upstream.List(t.Context(), c, "tools/list", "tools", meta)
+			items, err := upstream.List(t.Context(), c, upstream.Listing{Method: "tools/list", Member: "tools", Meta: meta})
 			if tt.text != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.text) || items != nil || len(err.Error()) > 1000 {
 					t.Errorf("%q, %v", items, err)

@@ -78,7 +78,7 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := greet(ctx, conn, o.Client, p.Name)
+	info, err := greet(ctx, conn, o, p.Name)
 	if err == nil {
 		conn.follow(o.Client.orDefault(), info)
 		return conn, nil
@@ -90,7 +90,7 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 		if conn, err = launch(ctx, p, o); err != nil {
 			return nil, err
 		}
-		if err = greetLegacy(ctx, conn, o.Client, p.Name); err == nil {
+		if err = greetLegacy(ctx, conn, o, p.Name); err == nil {
 			return conn, nil
 		}
 	}

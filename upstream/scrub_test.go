@@ -2,8 +2,11 @@ package upstream_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -60,4 +63,31 @@ func TestScrubBeforeCut(t *testing.T) {
 			t.Errorf("the error is %q", f)
 		}
 	})
+}
+
+// TestScrubRefusals: nor does one of what a server says as it refuses a list, or the handshake.
+func TestScrubRefusals(t *testing.T) {
+	for _, before := range []int{190, 100 << 10} {
+		text := strings.Repeat("x", before) + value
+		refuse := func(w http.ResponseWriter, _ *http.Request, m msg) {
+			status(w, http.StatusOK, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%q}}`, m.ID, text))
+		}
+		s := serve(t, func(s *server) { s.call = refuse })
+		_, err := upstream.List(t.Context(), s.dial(upstream.Options{}), upstream.Listing{Method: "tools/list", Member: "tools", Scrub: scrubbed})
+		if got := fmt.Sprint(err); !strings.Contains(got, "xxx") || strings.Contains(got, cut) {
+			t.Errorf("the list: %s", got)
+		}
+		greeter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m msg
+			if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+				t.Error(err)
+			}
+			refuse(w, r, m)
+		}))
+		t.Cleanup(greeter.Close)
+		_, err = upstream.Dial(t.Context(), upstream.Endpoint{Name: "files", URL: greeter.URL}, upstream.Options{Scrub: scrubbed})
+		if got := fmt.Sprint(err); !strings.Contains(got, "xxx") || strings.Contains(got, cut) {
+			t.Errorf("the handshake: %s", got)
+		}
+	}
 }
