@@ -357,3 +357,45 @@ func TestHostileSubscribeBehindTheEnd(t *testing.T) {
 	}
 	t.Error("nobody ends the subscription")
 }
+
+// A tool that is hidden for its name, as another server has one that differs only in case, is not
+// called by who has not seen the list either.
+func TestHostileNameOfAnotherCase(t *testing.T) {
+	lists := map[string]string{"tools/list": `"tools":[` + tool("get") + `]`}
+	for _, name := range []string{"Files__get", "files__get"} {
+		a, b := &scripted{lists: lists}, &scripted{lists: lists}
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "files", Prefix: "files", Open: a.open}, &proxy.Upstream{Name: "Files", Prefix: "Files", Open: b.open})
+		answer := w.client("scout").modern("tools/call", `{"name":"`+name+`","arguments":{}}`, "{}")
+		if denialOf(t, answer).Code != "name_collision" || len(a.calls())+len(b.calls()) > 0 {
+			t.Errorf("%s: %s", name, answer.Raw)
+		}
+	}
+}
+
+// A state that would be refused when it comes back is not given to the agent.
+func TestHostileLongState(t *testing.T) {
+	for bytes, kept := range map[int]bool{700 << 10: true, 800 << 10: false} {
+		s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}, lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}}
+		s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+			if strings.Contains(string(r.Params), "inputResponses") {
+				return upstream.Answer{Type: "complete", Result: []byte(`{"resultType":"complete","content":[]}`)}, nil
+			}
+			return upstream.Answer{Type: "input_required", Result: []byte(`{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}},"requestState":"` + strings.Repeat("s", bytes) + `"}`)}, nil
+		}
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+		a := w.client("scout").modern("tools/call", params+`}`, `{"elicitation":{}}`)
+		var in struct{ RequestState string }
+		if err := json.Unmarshal(a.Result, &in); err != nil || (in.RequestState != "") != kept || !kept && !strings.Contains(a.Raw, "a state that cannot be kept") {
+			t.Fatalf("%d bytes: %v: %.300s", bytes, err, a.Raw)
+		}
+		if !kept {
+			continue
+		}
+		if a := w.client("scout").modern("tools/call", params+`,"requestState":"`+in.RequestState+`","inputResponses":{"k":{"action":"accept","content":{}}}}`, `{"elicitation":{}}`); a.Error != nil {
+			t.Errorf("%d bytes: %.300s", bytes, a.Raw)
+		}
+	}
+}

@@ -136,7 +136,7 @@ func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 	}
 	sealed, err := c.server.seal.close(c.bond("input"), []byte(text+"}"))
 	if err != nil {
-		return err
+		return &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input with a state that cannot be kept", Err: err}
 	}
 	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed([]byte("{"+string(shown)+"}"))) + `,"requestState":"` + sealed + `"}`)
 	return nil

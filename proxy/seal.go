@@ -58,7 +58,7 @@ func (b bond) bytes() []byte {
 	return append(dst, b.digest[:]...)
 }
 
-// close seals a text.
+// close seals a text, if it can be opened again.
 func (s *sealer) close(b bond, text []byte) (string, error) {
 	nonce := make([]byte, s.aead.NonceSize(), s.aead.NonceSize()+8+len(text)+s.aead.Overhead())
 	if _, err := io.ReadFull(s.random, nonce); err != nil {
@@ -66,10 +66,16 @@ func (s *sealer) close(b bond, text []byte) (string, error) {
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(s.now().Add(sealTime).Unix()))
 	sealed := s.aead.Seal(nonce, nonce, append(plain, text...), b.bytes())
+	if base64.RawURLEncoding.EncodedLen(len(sealed)) > maxSeal {
+		return "", errLongSeal
+	}
 	return base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-var errSeal = errors.New("it was not given to this agent for this, or it is too old")
+var (
+	errSeal     = errors.New("it was not given to this agent for this, or it is too old")
+	errLongSeal = errors.New("it is too long to come back")
+)
 
 // open returns what was sealed for the same.
 func (s *sealer) open(b bond, sealed string) ([]byte, error) {

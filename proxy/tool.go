@@ -179,13 +179,13 @@ func (c *call) silence(s *mute) gate.Verdict {
 // call does not wait for servers that it does not concern. It finds nothing where
 // a server without a prefix could have the name too.
 func (c *call) quickly(ctx context.Context) *tool {
-	p := c.server.policy.Load()
+	p, folded := c.server.policy.Load(), foldName(c.exposed)
 	var only *Upstream
 	for _, u := range p.Upstreams {
 		switch {
 		case u.Prefix == "":
 			return nil
-		case strings.HasPrefix(c.exposed, u.Prefix+separator):
+		case strings.HasPrefix(folded, foldName(u.Prefix+separator)): // what is named alike but for case is nobody's
 			if only != nil {
 				return nil
 			}
