@@ -251,6 +251,7 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	case len(cat.sources) == 1:
 		return cat.unless(cat.sources[0].line, uri), held, unknown // there is no other it could be
 	}
+	unknown.Why = "no server lists the resource and no template fits it, so that it is not known which of them has it"
 	return nil, held, unknown
 }
 

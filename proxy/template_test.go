@@ -132,3 +132,23 @@ func TestWhoseResourceItIs(t *testing.T) {
 		})
 	}
 }
+
+// TestResourceOfAnyServer: what nobody lists and no template fits is read at the only server there
+// is. Beside another there is no such resource, and the event says why.
+func TestResourceOfAnyServer(t *testing.T) {
+	for _, several := range []bool{false, true} {
+		a, b := &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}, &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}
+		ups := []*proxy.Upstream{{Name: "a", Prefix: "a", Open: a.open}}
+		if several {
+			ups = append(ups, &proxy.Upstream{Name: "b", Prefix: "b", Open: b.open})
+		}
+		w := start(t, map[string]string{"scout": everything}, ups...)
+		answer := w.client("scout").modern("resources/read", uriParams("issue://acme/1"), "{}")
+		if read := len(a.calls()) > 0; read == several || len(b.calls()) > 0 || several != (denialOf(t, answer).Code == "unknown_tool") {
+			t.Errorf("%v: %s", several, answer.Raw)
+		}
+		if events := w.events.of("decision"); several && !strings.Contains(events[len(events)-1].Link, "not known which of them has it") {
+			t.Errorf("the event says %q", events[len(events)-1].Link)
+		}
+	}
+}
