@@ -67,7 +67,7 @@ func Checks() []Check {
 		{"unmapped", capability.Note, "upstreams without a mapping", "write mapping: with the name of one that says what the arguments mean", upstreams(unmapped)},
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
 		{"readable_key", capability.Warning, "private keys that others may read", "chmod 600 makes it private", readableKeys},
-		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths, or start the program itself, in the folder that cwd: names", upstreams(adrift)},
+		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths; or start the program itself, in the folder that cwd: names, with arguments that lead to what is there, and give it in env: what has a slash and is no path, as openai/gpt-4", upstreams(adrift)},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}
