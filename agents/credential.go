@@ -96,6 +96,23 @@ func (c *Credentials) entries() []Credential {
 // Recognise returns the credential that a token belongs to, if it has not
 // expired. An id that is not known takes as long as a wrong secret.
 func (c *Credentials) Recognise(token string, now time.Time) (Credential, bool) {
+	if found, ok := c.shown(token); ok && !found.Expired(now) {
+		return found, true
+	}
+	return Credential{}, false
+}
+
+// Outlived returns the credential that a token belonged to until it expired, as long
+// as that is known: only to who shows its secret, as to anybody else nothing is told.
+func (c *Credentials) Outlived(token string, now time.Time) (Credential, bool) {
+	if found, ok := c.shown(token); ok && found.Expired(now) {
+		return found, true
+	}
+	return Credential{}, false
+}
+
+// shown finds the credential that a whole token is of, expired or not.
+func (c *Credentials) shown(token string) (Credential, bool) {
 	if !IsToken(token) {
 		return Credential{}, false
 	}
@@ -108,7 +125,7 @@ func (c *Credentials) Recognise(token string, now time.Time) (Credential, bool) 
 	}
 	hash := hashSecret(token[secretAt:])
 	same := subtle.ConstantTimeCompare(hash[:], found.Hash[:]) == 1
-	if !known || !same || found.Expired(now) {
+	if !known || !same {
 		return Credential{}, false
 	}
 	return found, true

@@ -105,6 +105,7 @@ func TestNobody(t *testing.T) {
 		{"unknown id", 401, []string{"Authorization", "Bearer " + strings.Replace(good, good[3:19], "0123456789abcdef", 1)}},
 		{"revoked", 401, []string{"Authorization", "Bearer " + revoked}},
 		{"expired", 401, []string{"Authorization", "Bearer " + expired}},
+		{"expired, wrong secret", 401, []string{"Authorization", "Bearer " + expired[:20] + good[20:]}},
 		{"basic", 401, []string{"Authorization", "Basic " + good}},
 		{"bare", 401, []string{"Authorization", good}},
 		{"another header", 401, []string{"X-Api-Key", good}},
@@ -124,6 +125,9 @@ func TestNobody(t *testing.T) {
 			a := take(t, c.post(hello, test.header...))
 			if a.Status != test.status || strings.Contains(a.Raw, "serverInfo") || strings.Contains(a.Raw, good[3:19]) {
 				t.Errorf("%d %s", a.Status, a.Raw)
+			}
+			if said := strings.Contains(a.Raw, " expired at ") && strings.Contains(a.Raw, ": capgate agents token issue scout "); said != (test.name == "expired") {
+				t.Errorf("%s", a.Raw)
 			}
 			if n := len(w.events.of("refusal")) - before; n != 1 {
 				t.Errorf("%d events", n)

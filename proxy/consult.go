@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,7 +82,7 @@ func (c *consultation) recognised() bool {
 		if held, ok := c.issued(token); ok {
 			return c.admit(held.Agent, held.ID)
 		}
-		why = "the key is no token of an agent: set the API key of the client to one that capgate agents token issue has printed"
+		why = cmp.Or(c.outlived(token), "the key is no token of an agent: set the API key of the client to one that capgate agents token issue has printed")
 	}
 	c.refuse(http.StatusUnauthorized, capability.Unauthenticated, why)
 	return false
@@ -162,7 +163,7 @@ func (c *consultation) decided(body []byte) bool {
 	for range maxTurns {
 		c.policy = c.server.policy.Load()
 		if c.provider = c.policy.provider(c.name); c.provider == nil || !c.provider.isFor(c.agent) || !c.policy.holds(c.credential, c.agent, c.server.now()) {
-			c.refuse(http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked, or the provider removed or given to others")
+			c.refuse(http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked or has expired, or the provider was removed or given to others")
 			return false
 		}
 		reach, verdict := c.policy.Gate.Provider(c.agent)

@@ -53,6 +53,12 @@ func TestConsult(t *testing.T) {
 func TestConsultToken(t *testing.T) {
 	v := consulting(t, proxy.Options{}, nil)
 	token, other := v.tokens["scout"], v.tokens["nobody"]
+	expired, creds, err := v.creds.Issue("scout", "", time.Minute, time.Now().Add(-time.Hour), zeros{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.creds = creds
+	v.adopt()
 	for _, test := range []struct {
 		name, query string
 		status      int
@@ -67,6 +73,7 @@ func TestConsultToken(t *testing.T) {
 		{"escaped name", "?k%65y=" + token, 200, nil},
 		{"everywhere", "?key=" + token, 200, []string{"X-Api-Key", token, "Authorization", "Bearer " + token, "X-Goog-Api-Key", token}},
 		{"none", "", 401, nil},
+		{"expired", "", 401, []string{"X-Api-Key", expired}},
 		{"empty", "?key=", 401, nil},
 		{"bare", "", 401, []string{"Authorization", token}},
 		{"basic", "", 401, []string{"Authorization", "Basic " + token}},
@@ -85,7 +92,7 @@ func TestConsultToken(t *testing.T) {
 			before := len(v.saw())
 			resp := v.ask("POST", messages+test.query, greeting, append([]string{"X-Api-Key", ""}, test.headers...)...)
 			got := text(t, resp)
-			if resp.StatusCode != test.status {
+			if resp.StatusCode != test.status || strings.Contains(got, " expired at ") != (test.name == "expired") {
 				t.Errorf("%d %s", resp.StatusCode, got)
 			}
 			sent := v.saw()[before:]

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -156,17 +158,31 @@ func (v *visit) recognise() bool {
 		return false
 	}
 	shown := v.r.Header["Authorization"]
+	why := "the request shows no token of an agent: send Authorization: Bearer with one that capgate agents token issue has printed"
 	if len(shown) == 1 {
 		if scheme, token, ok := strings.Cut(shown[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
-			if c, ok := v.issued(strings.TrimSpace(token)); ok {
+			token = strings.TrimSpace(token)
+			if c, ok := v.issued(token); ok {
 				return v.admit(c.Agent, c.ID)
 			}
+			why = cmp.Or(v.outlived(token), why)
 		}
 	}
 	v.w.Header().Set("WWW-Authenticate", `Bearer realm="capgate"`)
-	v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated,
-		"the request shows no token of an agent: send Authorization: Bearer with one that capgate agents token issue has printed")
+	v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated, why)
 	return false
+}
+
+// outlived says of a token that it has expired, and "" of one that is none or that is not
+// known: whose secret is another is told no more than who has none.
+func (v *visit) outlived(token string) string {
+	c, ok := v.policy.Credentials.Outlived(token, v.server.now())
+	if !ok {
+		return ""
+	}
+	name := strings.TrimPrefix(c.Agent, "agents/")
+	return fmt.Sprintf("the token %s expired at %s: capgate agents token issue %s prints a new one, as does token rotate, which ends all others",
+		c.ID, c.Expires.Format(time.RFC3339), name)
 }
 
 // issued finds the credential that a token is of. One that is not known may have been
@@ -253,7 +269,7 @@ func (v *visit) still() bool {
 		return true
 	}
 	if !now.holds(v.credential, v.agent, v.server.now()) {
-		v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated, "the token was revoked")
+		v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated, errRevoked.Error())
 		return false
 	}
 	v.policy = now

@@ -235,7 +235,7 @@ func (c *call) catalogue(ctx context.Context) (*catalogue, error) {
 	return cat, nil
 }
 
-var errRevoked = errors.New("the token was revoked")
+var errRevoked = errors.New("the token was revoked or has expired")
 
 // current reports whether what the catalogue says of the tools of a server is
 // still what the server says, which is asked when that is long ago.
