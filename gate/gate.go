@@ -179,7 +179,7 @@ func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Li
 		}
 		return both(line, before), nil
 	case errors.Is(err, agents.ErrUnknown):
-		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no such agent"}
+		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no record of the agent any more"}
 	}
 	return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
 }

@@ -101,7 +101,7 @@ func TestRequire(t *testing.T) {
 		{"agents/lead", "tool.invoke{tool=deploy.now}", "allow"},
 		{"agents/lead", "fs.write{path=a}", "deny requires_approval"},
 		{"agents/orphan", "records.read", "deny scope_violation"},
-		{"agents/nobody", "records.read", "deny unauthenticated there is no such agent"},
+		{"agents/nobody", "records.read", "deny unauthenticated there is no record of the agent any more"},
 		{"agents/broken", "records.read", "deny invalid_config"},
 	} {
 		need, err := capability.ParseRequirement(c.need, view)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -144,13 +146,19 @@ func TestConsultUnwritable(t *testing.T) {
 	}
 }
 
-// TestConsultBroken: an agent whose record cannot be loaded may ask nothing.
+// TestConsultBroken: an agent whose record cannot be loaded, or is gone, may ask nothing.
 func TestConsultBroken(t *testing.T) {
 	v := consulting(t, proxy.Options{}, nil)
 	v.write("scout", "---\nclass: agent\ncapabilities: [net.get{hosts=\n---\n")
 	v.adopt()
 	resp := v.ask("POST", messages, greeting)
 	if got := text(t, resp); resp.StatusCode != 403 || !strings.Contains(got, "invalid_config") || len(v.saw()) != 0 {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+	must(t, os.Remove(filepath.Join(v.dir, "scout.md")))
+	v.adopt()
+	resp = v.ask("POST", messages, greeting)
+	if got := text(t, resp); resp.StatusCode != 403 || !strings.Contains(got, "there is no record of the agent any more") || len(v.saw()) != 0 {
 		t.Errorf("%d %s", resp.StatusCode, got)
 	}
 }

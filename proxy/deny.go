@@ -124,6 +124,8 @@ func remedy(v gate.Verdict) string {
 	switch {
 	case v.Decision.Code == capability.UpstreamFailed:
 		return "try again later"
+	case v.Decision.Code == capability.Unauthenticated:
+		return "ask the operator"
 	case v.Decision.Code == capability.LimitExceeded:
 		return "wait a little, and try again"
 	case v.Why == unrecorded:
@@ -394,6 +396,9 @@ func needsOf(v gate.Verdict) []guardrail.Need {
 // deny is the same for a request to a provider, which words it as its vendor does.
 func (c *consultation) deny(status int, v gate.Verdict, why string) {
 	d := denial{code: v.Decision.Code, why: why}
+	if d.code == capability.Unauthenticated {
+		d.why = cmp.Or(why, v.Why)
+	}
 	if d.why == "" {
 		d.why = meaning(d.code, "provider")
 	}

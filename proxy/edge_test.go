@@ -215,10 +215,11 @@ func TestLoginIsNamed(t *testing.T) {
 // TestWhetherItWasDone: of a call that cannot have reached its server an agent is
 // told so, and of any other it is not.
 func TestWhetherItWasDone(t *testing.T) {
-	for _, unsent := range []bool{true, false} {
+	for _, failed := range []upstream.Failed{{Unsent: true}, {Undone: true}, {}} {
+		undone := failed.Unsent || failed.Undone
 		s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
 			if r.Method == "tools/call" {
-				return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: unsent}
+				return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: failed.Unsent, Undone: failed.Undone}
 			}
 			return upstream.Answer{Result: []byte("{}")}, nil
 		}}
@@ -226,8 +227,27 @@ func TestWhetherItWasDone(t *testing.T) {
 		c := w.client("scout")
 		c.initialize("{}")
 		a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-		if strings.Contains(a.Raw, "; it was not done") != unsent || strings.Contains(a.Raw, "may or may not") == unsent {
-			t.Errorf("unsent %v: %s", unsent, a.Raw)
+		if strings.Contains(a.Raw, "; it was not done") != undone || strings.Contains(a.Raw, "may or may not") == undone {
+			t.Errorf("%+v: %s", failed, a.Raw)
+		}
+	}
+}
+
+// TestRecordGone: an agent whose record is deleted is told so, whatever it asks for.
+func TestRecordGone(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader, "other": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	must(t, os.Remove(filepath.Join(w.dir, "scout.md")))
+	w.adopt()
+	for method, params := range map[string]string{
+		"tools/call":     `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`,
+		"resources/read": `{"uri":"file://` + w.root + `/docs/a"}`,
+	} {
+		a := c.request(method, params)
+		if d := denialOf(t, a); d.Code != "unauthenticated" || !strings.Contains(a.Raw, "(unauthenticated): there is no record of the agent any more. ") {
+			t.Errorf("%s: %s", method, a.Raw)
 		}
 	}
 }

@@ -300,7 +300,7 @@ func (c *call) broken(o *order, err error) reply {
 	text, hint := "upstream "+name+" did not answer", "try again later; it may or may not have been done"
 	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
 		text = "upstream " + name + " " + f.Text
-		if f.Unsent && !o.up {
+		if (f.Unsent || f.Undone) && !o.up {
 			hint = "try again later; it was not done"
 		}
 	}

@@ -114,6 +114,10 @@ type Failed struct {
 	// so that it may be sent again.
 	Unsent bool
 
+	// Undone is set when the server has not executed the request, and would not if it
+	// came again: nobody was let in with it, or it was not asked at all.
+	Undone bool
+
 	// Lost is set when the server no longer knows the session.
 	Lost bool
 

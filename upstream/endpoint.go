@@ -324,7 +324,7 @@ func (t *target) try(ctx context.Context, like *http.Request, header http.Header
 	if t.authorize != nil {
 		value, err := t.authorize(ctx, refresh)
 		if err != nil {
-			return nil, t.failed("was not asked, for want of an authorization", err)
+			return nil, t.undone("was not asked, for want of an authorization", err)
 		}
 		if value != "" {
 			req.Header = maps.Clone(header)
@@ -366,6 +366,10 @@ func (t *target) unreached(ctx context.Context, err error) *Failed {
 
 func (t *target) failed(text string, err error) *Failed {
 	return &Failed{Upstream: t.name, Text: text, Err: err}
+}
+
+func (t *target) undone(text string, err error) *Failed {
+	return &Failed{Upstream: t.name, Text: text, Undone: true, Err: err}
 }
 
 // close gives back the idle connections that nobody else can use.

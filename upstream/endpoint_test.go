@@ -96,8 +96,8 @@ func TestHTTPAuthorize(t *testing.T) {
 				}
 				return
 			}
-			if f := failed(t, err, tt.text); f.Unsent != tt.unsent {
-				t.Errorf("unsent is %v", f.Unsent)
+			if f := failed(t, err, tt.text); f.Unsent != tt.unsent || !f.Undone {
+				t.Errorf("unsent is %v, undone %v", f.Unsent, f.Undone)
 			}
 		})
 	}

@@ -333,7 +333,7 @@ func sent(err error, otherwise *Failed) *Failed {
 	if !errors.As(err, &f) {
 		return otherwise
 	}
-	f.Unsent, f.Lost = false, false
+	f.Unsent, f.Undone, f.Lost = false, false, false
 	return f
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -207,8 +208,8 @@ func resuming(t *testing.T, lives []string) *server {
 			if life == "abort" {
 				panic(http.ErrAbortHandler)
 			}
-			if life == "404" {
-				w.WriteHeader(http.StatusNotFound)
+			if status, err := strconv.Atoi(life); err == nil {
+				w.WriteHeader(status)
 				return
 			}
 			send := events(w)
@@ -249,6 +250,7 @@ func TestHTTPResume(t *testing.T) {
 		{"no end of it", []string{prime, prime, prime, prime, prime, prime, prime, prime}, "ended the stream without an answer", []string{"1", "1", "1", "1", "1"}, false},
 		{"no more", []string{prime}, "status 405", []string{"1"}, false},
 		{"the session is gone", []string{prime, "404"}, "no longer knows the session", []string{"1"}, true},
+		{"nobody is let in", []string{prime, "401"}, "(401)", []string{"1"}, false},
 		{"much later", []string{"id: 1\nretry: 999999999\ndata:"}, "wants to be asked again too late", nil, false},
 	}
 	for _, tt := range tests {
@@ -263,8 +265,8 @@ func TestHTTPResume(t *testing.T) {
 				t.Error(err)
 			}
 			if tt.text != "" {
-				if f := failed(t, err, tt.text); f.Unsent || f.Lost {
-					t.Errorf("unsent %v, lost %v: it would be sent again", f.Unsent, f.Lost)
+				if f := failed(t, err, tt.text); f.Unsent || f.Undone || f.Lost {
+					t.Errorf("unsent %v, undone %v, lost %v: it may have been done", f.Unsent, f.Undone, f.Lost)
 				}
 			}
 			var from []string

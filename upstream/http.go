@@ -224,7 +224,7 @@ func (c *web) headerFor(st *stance, r Request) (http.Header, error) {
 // unfit is the error of a request that cannot be sent, and could not either on
 // another connection: so it does not count as unsent.
 func (c *web) unfit(text string) *Failed {
-	return c.failed("was not asked: the request "+text, nil)
+	return c.undone("was not asked: the request "+text, nil)
 }
 
 // lose says that the session is gone. What is in flight may still be answered.

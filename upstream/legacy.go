@@ -265,6 +265,9 @@ func (f *feed) deliver(ctx context.Context, body []byte) error {
 	if resp.StatusCode == http.StatusNotFound {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		return f.undone("wants to know who asks (401)", odd)
+	}
 	return f.failed("does not take a message", odd)
 }
 

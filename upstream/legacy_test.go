@@ -337,6 +337,7 @@ func TestFeedEnds(t *testing.T) {
 		{"the end", func(f *feeder, w http.ResponseWriter, _ msg) { w.WriteHeader(http.StatusAccepted); close(f.end) }, "the stream of events ended: EOF", false, false, true},
 		{"garbage", fed("data: {%s"), "the stream of events ended", false, false, true},
 		{"404", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 404, "text/plain", "gone") }, `no longer knows the session: status 404 Not Found, "gone"`, true, true, true},
+		{"401", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 401, "text/plain", "who?") }, `wants to know who asks (401): status 401 Unauthorized, "who?"`, false, false, false},
 		{"500", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 500, "text/plain", "oops") }, `status 500 Internal Server Error, "oops"`, false, false, false},
 	}
 	for _, tt := range tests {
@@ -344,7 +345,7 @@ func TestFeedEnds(t *testing.T) {
 			f := feed(t, func(f *feeder) { f.call = tt.call })
 			c := f.dial(t, upstream.Options{})
 			_, err := call(t.Context(), c, nil)
-			if g := failed(t, err, tt.text); g.Unsent != tt.unsent || g.Lost != tt.lost {
+			if g := failed(t, err, tt.text); g.Unsent != tt.unsent || g.Lost != tt.lost || g.Undone != (tt.name == "401") {
 				t.Errorf("unsent %v, lost %v", g.Unsent, g.Lost)
 			}
 			if !tt.over {

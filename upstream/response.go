@@ -185,7 +185,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	odd := &strange{status: resp.StatusCode, text: c.excerpt(kind, body, maxRefusal)}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return Answer{}, c.failed("wants to know who asks (401)", odd)
+		return Answer{}, c.undone("wants to know who asks (401)", odd)
 	case resp.StatusCode == http.StatusForbidden:
 		return Answer{}, c.failed("forbids it (403)", odd)
 	case session != "" && f.endsSession(resp.StatusCode):

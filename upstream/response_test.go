@@ -86,7 +86,7 @@ func TestHTTPRefused(t *testing.T) {
 				return
 			}
 			f := failed(t, err, tt.text)
-			if f.Unsent != tt.unsent || f.Lost != tt.lost {
+			if undone := tt.name == "401"; f.Unsent != tt.unsent || f.Lost != tt.lost || f.Undone != undone {
 				t.Errorf("unsent %v, lost %v, want %v, %v", f.Unsent, f.Lost, tt.unsent, tt.lost)
 			}
 			if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x1b") {
