@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -217,6 +219,27 @@ func (s *servers) environment(u *config.Upstream) ([]string, error) {
 	return list, nil
 }
 
+// needed are variables of the gateway that many programs do not reach the network without.
+var needed = []string{
+	"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "npm_config_registry",
+}
+
+// withheld adds to why a program did not start which of them it was not given. Their
+// values may hold a password, and are not said.
+func withheld(err error, env []string) error {
+	var names []string
+	for _, name := range needed {
+		given := slices.ContainsFunc(env, func(have string) bool { return strings.HasPrefix(have, name+"=") })
+		if os.Getenv(name) != "" && !given {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("%w (%s of the gateway's environment is not handed on: write it into env: of the upstream, or --env NAME=… of wrap)", err, strings.Join(names, ", "))
+}
+
 // options are those of every connection.
 func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 	client := p.Client
@@ -254,7 +277,7 @@ func (s *servers) openProgram(u *config.Upstream, counted []string) func(context
 		conn, err := upstream.Start(ctx, upstream.Program{Name: u.Name, Argv: u.Command, Dir: s.cwd(u), Env: env}, s.options(u, p))
 		if err != nil {
 			slots.give(p.Agent)
-			return nil, err
+			return nil, withheld(err, env)
 		}
 		go func() {
 			<-conn.Done()

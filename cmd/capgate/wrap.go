@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -79,6 +80,9 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	defer func() { _ = os.RemoveAll(dir) }() // what is left over is in the temporary folder
 	w, found, err := a.wrapWorld(o, dir)
 	if err != nil {
+		return err
+	}
+	if err := startable(w.cfg); err != nil {
 		return err
 	}
 	ag, err := w.sound(o.agent)
@@ -204,6 +208,19 @@ func startHere(u *config.Upstream, cfg *config.Config, view capability.View) {
 	if u.Command != nil && cfg.Sandbox.IsZero() {
 		u.Cwd = view.Cwd
 	}
+}
+
+// startable refuses a program that is not there, for the same reason as sayable.
+func startable(cfg *config.Config) error {
+	for _, u := range cfg.Upstreams {
+		if u.Command == nil {
+			continue
+		}
+		if _, err := exec.LookPath(u.Command[0]); err != nil {
+			return broken(fmt.Errorf("the server cannot be started: %w", err), "name a program that PATH leads to, or one by its whole path")
+		}
+	}
+	return nil
 }
 
 // sayable refuses grants of the command line that do not say what they were meant to.
