@@ -103,7 +103,9 @@ func (a *app) eventsQuery() *cobra.Command {
 			if want.ref != "" {
 				return a.explainEvent(dir, f)
 			}
-			a.printEvents(guardrail.Read(dir, f))
+			if !a.printEvents(guardrail.Read(dir, f)) && a.code == exitOK {
+				a.ui.note("no event matches")
+			}
 			return nil
 		},
 	}
@@ -170,9 +172,11 @@ func (e *eventFilter) filter(now time.Time) (guardrail.Filter, error) {
 }
 
 // printEvents shows events as they come. What cannot be read is said in its
-// place, and makes the command red: something that should be there was not shown.
-func (a *app) printEvents(events iter.Seq2[guardrail.Entry, error]) {
+// place, and makes the command red: something that should be there was not shown. It
+// reports whether there was one.
+func (a *app) printEvents(events iter.Seq2[guardrail.Entry, error]) (found bool) {
 	for e, err := range events {
+		found = found || err == nil
 		switch {
 		case err != nil:
 			a.unread(err)
@@ -182,6 +186,7 @@ func (a *app) printEvents(events iter.Seq2[guardrail.Entry, error]) {
 			a.printEvent(&e)
 		}
 	}
+	return found
 }
 
 func (a *app) unread(err error) {

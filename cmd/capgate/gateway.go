@@ -132,8 +132,10 @@ func (g *gateway) enforce(p proxy.Policy) error {
 // put has a policy decide from now on.
 func (g *gateway) put(p *proxy.Policy) {
 	g.server.Adopt(p)
-	g.policy = p
-	g.notice("the policy " + p.Hash + " is in force")
+	known := g.policy != nil && g.policy.Hash == p.Hash // for other tokens, or read again
+	if g.policy = p; !known {
+		g.notice("the policy " + p.Hash + " is in force")
+	}
 	g.mirror(p)
 }
 

@@ -146,6 +146,10 @@ func TestTokensUnread(t *testing.T) {
 		return w.reaches("tokens", func(got string) bool { return strings.Contains(got, "-narrowed-") == narrowed })
 	}
 	next(false)
+	<-time.After(2 * tokenLook)
+	if n := len(w.noted); n != 0 {
+		t.Errorf("%d times more it was said that the policy is in force", n)
+	}
 	w.write(map[string]string{credentials: "{garbage"})
 	before := next(true)
 	built := w.built.Load()

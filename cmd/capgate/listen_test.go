@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"capgate/config"
 	"capgate/proxy"
 )
 
@@ -133,3 +134,37 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestAddress: what serve prints is an address that a client can use.
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		at    string
+		hosts []string
+		want  string
+	}{
+		{"127.0.0.1:8", nil, "https://127.0.0.1:8/mcp"},
+		{"[::1]:8", []string{"gate.example"}, "https://[::1]:8/mcp"},
+		{"0.0.0.0:8", nil, "https://127.0.0.1:8/mcp"},
+		{"[::]:8", nil, "https://[::1]:8/mcp"},
+		{"0.0.0.0:8", []string{"gate.example", "other.example"}, "https://gate.example:8/mcp"},
+		{"[::]:8", []string{"gate.example:443"}, "https://gate.example:443/mcp"},
+		{"[::]:8", []string{"2001:db8::1"}, "https://[2001:db8::1]:8/mcp"},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{cfg: &config.Config{Listen: config.Listen{Cert: "cert.pem", Hosts: c.hosts}}}
+		if got := w.address(bound{addr: addr}); got != c.want {
+			t.Errorf("%s for %q: %s", c.at, c.hosts, got)
+		}
+	}
+}
+
+// bound is a listener that only has an address.
+type bound struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (b bound) Addr() net.Addr { return b.addr }

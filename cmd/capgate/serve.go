@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,6 +123,9 @@ func (a *app) greet(g *gateway, l net.Listener) {
 	u, w := a.ui, g.world
 	at := w.address(l)
 	u.note("listening at %s", at)
+	if everywhere(l) {
+		u.note("it listens at every address of this machine; hosts: of listen: names those that others reach it by")
+	}
 	if origin, ok := strings.CutSuffix(at, "/mcp"); ok && w.cfg.Listen.Socket == "" {
 		u.introduce(origin, w.policy.Providers)
 	}
@@ -133,13 +137,36 @@ func (a *app) greet(g *gateway, l net.Listener) {
 	}
 }
 
-// address is where clients find a listener.
+// address is where clients find a listener: of one at every address, by the first of its
+// names, or else on this machine.
 func (w *world) address(l net.Listener) string {
-	switch {
-	case w.cfg.Listen.Socket != "":
-		return "unix:" + w.cfg.Listen.Socket
-	case w.cfg.Listen.Cert != "":
-		return "https://" + l.Addr().String() + "/mcp"
+	c, at := w.cfg.Listen, l.Addr().String()
+	if everywhere(l) {
+		here := l.Addr().(*net.TCPAddr)
+		name := "127.0.0.1"
+		switch {
+		case len(c.Hosts) > 0:
+			name = c.Hosts[0]
+		case here.IP.To4() == nil:
+			name = "::1"
+		}
+		if _, _, err := net.SplitHostPort(name); err == nil {
+			at = name
+		} else {
+			at = net.JoinHostPort(strings.Trim(name, "[]"), strconv.Itoa(here.Port))
+		}
 	}
-	return "http://" + l.Addr().String() + "/mcp"
+	switch {
+	case c.Socket != "":
+		return "unix:" + c.Socket
+	case c.Cert != "":
+		return "https://" + at + "/mcp"
+	}
+	return "http://" + at + "/mcp"
+}
+
+// everywhere reports whether a listener is at every address, which is none to connect to.
+func everywhere(l net.Listener) bool {
+	at, ok := l.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsUnspecified()
 }
