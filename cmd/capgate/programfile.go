@@ -346,15 +346,39 @@ func moduleFiles(place string, follow bool) []string {
 	return found
 }
 
-// launcherFiles are what npx, uvx, node and python read where they are started, and what
-// they find there says what they run.
+// launchers are programs that read files where they are started, and what they find there
+// says what they run.
+var launchers = []struct{ programs, files []string }{
+	{[]string{"npx", "npm", "pnpm", "pnpx", "pnx", "yarn", "yarnpkg", "bun", "bunx", "corepack"}, []string{".npmrc", "package.json", "node_modules"}},
+	{[]string{"node", "nodejs", "deno", "tsx", "ts-node"}, []string{"package.json", "node_modules"}},
+	{[]string{"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "fastmcp", "mcp"}, []string{"pyproject.toml", "uv.toml", ".venv", "sitecustomize.py"}},
+	{[]string{"python"}, []string{"sitecustomize.py"}},
+}
+
+// launcherFiles are the files that launchers among the words of a command read. Behind a
+// program that starts others, as a shell, or in a script of one, any may be.
 func (s *servers) launcherFiles(u *config.Upstream) []string {
 	if u.Command == nil {
 		return nil
 	}
 	var found []string
-	for _, name := range []string{".npmrc", "package.json", "node_modules", "pyproject.toml", "uv.toml", ".venv", "sitecustomize.py"} {
-		found = append(found, filepath.Join(s.cwd(u), name))
+	names := words(u.Command)
+	for i, word := range names {
+		name, _, _ := strings.Cut(programName(word), "@")
+		if names[i] = name; isPython(name) {
+			names[i] = "python"
+		}
+	}
+	unsure := slices.Contains(elsewhere, names[0]) || slices.Contains(shells, strings.TrimPrefix(filepath.Ext(names[0]), "."))
+	for _, l := range launchers {
+		if !unsure && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(l.programs, name) }) {
+			continue
+		}
+		for _, name := range l.files {
+			if file := filepath.Join(s.cwd(u), name); !slices.Contains(found, file) {
+				found = append(found, file)
+			}
+		}
 	}
 	return found
 }

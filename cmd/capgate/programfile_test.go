@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"capgate/capability"
@@ -38,6 +40,34 @@ func TestOwnProgram(t *testing.T) {
 		}
 		if got := around.Touches(need); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestLauncherFiles: doctor names the files that a program reads where it is started, and
+// none for one that reads none.
+func TestLauncherFiles(t *testing.T) {
+	all := ".npmrc package.json node_modules pyproject.toml uv.toml .venv sitecustomize.py"
+	for command, want := range map[string]string{
+		"mcp-server-filesystem docs":      "",
+		"/usr/local/bin/mcp-server-fetch": "",
+		"npx -y @scope/server":            ".npmrc package.json node_modules",
+		"env A=b npx@10 -y server":        ".npmrc package.json node_modules",
+		"node dist/index.js":              "package.json node_modules",
+		"python3.12 -m server":            "sitecustomize.py",
+		"uvx server":                      "pyproject.toml uv.toml .venv sitecustomize.py",
+		"uv run python server.py":         "pyproject.toml uv.toml .venv sitecustomize.py",
+		"sh -c run":                       all,
+		"./start.sh":                      all,
+		"docker run mcp/filesystem":       all,
+	} {
+		s := &servers{cfg: &config.Config{}}
+		found := s.launcherFiles(&config.Upstream{Command: strings.Fields(command), Cwd: "/w"})
+		for i := range found {
+			found[i] = filepath.Base(found[i])
+		}
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%s: %s", command, got)
 		}
 	}
 }

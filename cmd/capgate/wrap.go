@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"capgate/agents"
 	"capgate/capability"
 	"capgate/config"
+	"capgate/mapping"
 	"capgate/wire"
 )
 
@@ -58,7 +61,7 @@ func (a *app) wrap() *cobra.Command {
 	f.StringVar(&o.agent, "agent", "", "the agent's `id`")
 	f.StringArrayVar(&o.grants, "grant", nil, "a `grant` of the agent, where there is no configuration: fs.read{paths=[docs]}")
 	f.StringVar(&o.sandbox, "sandbox", "", "the `folder` that grants hang from, where there is no configuration")
-	f.StringVar(&o.mapping, "mapping", "", "the `name` of the mapping that says what the arguments mean")
+	f.StringVar(&o.mapping, "mapping", "", "the `name` of the mapping that says what the arguments mean: a built-in one, or one of the configuration")
 	f.StringVar(&o.url, "url", "", "the `address` of a server instead of a command")
 	f.StringVar(&o.listen, "listen", "", "serve HTTP at an `address` of this machine, or unix:PATH, instead of standard input and output")
 	f.StringSliceVar(&o.mayAsk, "may-ask", []string{"roots"}, "what the server may ask of the client: roots, elicitation, sampling")
@@ -159,6 +162,9 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 		file, o.command, o.folder = filepath.Join(dir, config.FileName), hung(o.command, view.Cwd), view.Cwd
 		err = a.underGrants(&text, &o, dir, view)
 	}
+	if err == nil {
+		err = mapped(o.mapping, whole)
+	}
 	if err != nil {
 		return nil, found, err
 	}
@@ -208,6 +214,26 @@ func startHere(u *config.Upstream, cfg *config.Config, view capability.View) {
 	if u.Command != nil && cfg.Sandbox.IsZero() {
 		u.Cwd = view.Cwd
 	}
+}
+
+// mapped refuses a mapping that there is not, as of a flag: nobody has written the
+// configuration that it would stand in.
+func mapped(name string, whole *config.Config) error {
+	if name == "" || slices.Contains(mapping.Builtins(), name) {
+		return nil
+	}
+	all, own := mapping.Builtins(), "; one of your own needs a configuration, with its folder in mappings:"
+	if whole != nil {
+		known, _, err := config.LoadMappings(&config.Config{File: whole.File, Mappings: whole.Mappings})
+		if err != nil {
+			return broken(err, "")
+		}
+		all, own = slices.Sorted(maps.Keys(known)), ""
+	}
+	if slices.Contains(all, name) {
+		return nil
+	}
+	return usage(fmt.Errorf("--mapping: there is no mapping %q", name), "it takes a name, as in server: of a mapping: "+strings.Join(all, ", ")+own)
 }
 
 // startable refuses a program that is not there, for the same reason as sayable.
