@@ -68,6 +68,7 @@ func Checks() []Check {
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
 		{"readable_key", capability.Warning, "private keys that others may read", "chmod 600 makes it private", readableKeys},
 		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths; or start the program itself, in the folder that cwd: names, with arguments that lead to what is there, and give it in env: what has a slash and is no path, as openai/gpt-4", upstreams(adrift)},
+		{"repository_above", capability.Note, "upstreams from which git does not see the repository that they lie in", "where git should, write GIT_CEILING_DIRECTORIES: \"\" into env: of the upstream: it then reads and writes all of that repository", upstreams(within)},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
 		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
 	}
@@ -291,6 +292,13 @@ func adrift(u Upstream) string {
 		return ""
 	}
 	return "is called with whole paths only: its command does not say for sure what relative ones hang from"
+}
+
+func within(u Upstream) string {
+	if u.Within == "" {
+		return ""
+	}
+	return "is started below the top of the repository " + u.Within + ", in which git finds none from there"
 }
 
 func lossyLog(s Subject) []capability.Finding {

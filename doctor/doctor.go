@@ -31,6 +31,7 @@ type Upstream struct {
 	Unpinned bool              // its tools may change unseen
 	Tools    []string          // single tools that may
 	Adrift   bool              // nobody knows what the paths of its calls hang from
+	Within   string            // the top of the repository that it is started below, and that git is kept from; "" for none
 
 	Unmediated bool // it is called although it declares nothing
 }

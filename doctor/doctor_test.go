@@ -96,6 +96,7 @@ func TestUpstreams(t *testing.T) {
 		{func(u *doctor.Upstream) { u.Mapped = false }, "note unmapped the upstream files has no mapping"},
 		{func(u *doctor.Upstream) { u.Unmediated = true }, "error unmediated the upstream files is unmediated: its tools"},
 		{func(u *doctor.Upstream) { u.Unpinned = true }, "warning unpinned the upstream files has pins: off: its tools"},
+		{func(u *doctor.Upstream) { u.Within = "/w" }, "note repository_above the upstream files is started below the top of the repository /w"},
 		{func(u *doctor.Upstream) { u.Adrift = true }, "note relative_paths the upstream files is called with whole paths only"},
 		{func(u *doctor.Upstream) { u.Tools = []string{"read", "list"} }, "warning unpinned the upstream files has pins: off for read, list,"},
 	} {

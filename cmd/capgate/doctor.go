@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -82,6 +83,7 @@ func (w *world) subject() doctor.Subject {
 			server := serverOf(u)
 			server.Starts, _ = roots(w.servers.launcherFiles(u), w.view) // as far as they can be found
 			server.Adrift = adrift(w.policy.Upstreams[i])
+			server.Within = w.servers.repositoryAbove(u)
 			s.Upstreams = append(s.Upstreams, server)
 		}
 	}
@@ -114,6 +116,27 @@ func adrift(u *proxy.Upstream) bool {
 		}
 	}
 	return false
+}
+
+// repositoryAbove is the top of the repository that a program is started below, where its
+// environment keeps git from it.
+func (s *servers) repositoryAbove(u *config.Upstream) string {
+	if _, lifted := u.Env["GIT_CEILING_DIRECTORIES"]; u.Command == nil || lifted {
+		return ""
+	}
+	dir, err := filepath.EvalSymlinks(s.cwd(u))
+	for at := dir; err == nil; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			if at == dir {
+				return ""
+			}
+			return at
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	return ""
 }
 
 // labelled returns the tools with labels that an agent could call.
