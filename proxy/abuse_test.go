@@ -77,6 +77,14 @@ func TestNoMessage(t *testing.T) {
 	}
 }
 
+// saysExpired checks whether an answer says that a token of scout's has expired.
+func saysExpired(t *testing.T, a said, want bool) {
+	t.Helper()
+	if strings.Contains(a.Raw, " expired at ") != want || strings.Contains(a.Raw, ": capgate agents token issue scout ") != want {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
 // TestNobody: who shows no good token of an agent, or comes from elsewhere, is
 // turned away with an event, and nothing of what it sent is read.
 func TestNobody(t *testing.T) {
@@ -126,9 +134,7 @@ func TestNobody(t *testing.T) {
 			if a.Status != test.status || strings.Contains(a.Raw, "serverInfo") || strings.Contains(a.Raw, good[3:19]) {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if said := strings.Contains(a.Raw, " expired at ") && strings.Contains(a.Raw, ": capgate agents token issue scout "); said != (test.name == "expired") {
-				t.Errorf("%s", a.Raw)
-			}
+			saysExpired(t, a, test.name == "expired")
 			if n := len(w.events.of("refusal")) - before; n != 1 {
 				t.Errorf("%d events", n)
 			}

@@ -141,8 +141,7 @@ func (a *app) greet(g *gateway, l net.Listener) {
 // names, or else on this machine.
 func (w *world) address(l net.Listener) string {
 	c, at := w.cfg.Listen, l.Addr().String()
-	if everywhere(l) {
-		here := l.Addr().(*net.TCPAddr)
+	if here, ok := l.Addr().(*net.TCPAddr); ok && here.IP.IsUnspecified() {
 		name := "127.0.0.1"
 		switch {
 		case len(c.Hosts) > 0:

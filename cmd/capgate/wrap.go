@@ -157,13 +157,10 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	var text bytes.Buffer
 	var whole *config.Config
 	if found {
-		whole, err = underConfig(&text, file, view)
+		whole, err = underConfig(&text, o.mapping, file, view)
 	} else {
 		file, o.command, o.folder = filepath.Join(dir, config.FileName), hung(o.command, view.Cwd), view.Cwd
 		err = a.underGrants(&text, &o, dir, view)
-	}
-	if err == nil {
-		err = mapped(o.mapping, whole)
 	}
 	if err != nil {
 		return nil, found, err
@@ -270,10 +267,13 @@ func sayable(roster *agents.Roster, found bool) error {
 
 // underConfig takes over where agents and state are from a configuration, and how much
 // agents may cost. It returns the configuration.
-func underConfig(text *bytes.Buffer, file string, view capability.View) (*config.Config, error) {
+func underConfig(text *bytes.Buffer, named, file string, view capability.View) (*config.Config, error) {
 	cfg, _, err := config.Load(file, view)
 	if err != nil {
 		return nil, broken(err, "")
+	}
+	if err := mapped(named, cfg); err != nil {
+		return nil, err
 	}
 	g := cfg.Guardrail
 	onError, targets := "deny", "clear"
@@ -302,6 +302,9 @@ func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capab
 	id := capability.AgentID(o.agent)
 	if id == "" {
 		return usage(fmt.Errorf("%q is no agent id", o.agent), "an id is made of letters, digits, - _ . and /")
+	}
+	if err := mapped(o.mapping, nil); err != nil {
+		return err
 	}
 	draft := agents.Draft{ID: id, Grants: []capability.Spec{}}
 	if o.sandbox != "" { // the root only: as a line of the record it would grant something
