@@ -32,6 +32,13 @@ func (s *scripted) relist(method, list string) {
 	s.lists[method] = list
 }
 
+// takes is how long it takes to list something, from now on.
+func (s *scripted) takes(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = d
+}
+
 // TestListsAge: a server that tells of no changes is asked for its lists again after a while,
 // so that a definition which has changed is noticed, by calls as well, and sessions are told.
 func TestListsAge(t *testing.T) {
@@ -76,7 +83,7 @@ func TestOldListIsKept(t *testing.T) {
 	c.request("tools/list", "{}")
 	for _, broken := range []func(){
 		func() { s.relist("tools/list", `"tools":"none"`) },
-		func() { s.slow = 3 * time.Second },
+		func() { s.takes(3 * time.Second) },
 	} {
 		broken()
 		k.forward(2 * time.Minute)
@@ -102,7 +109,7 @@ func TestOldListOfOne(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	other.slow = 4 * time.Second
+	other.takes(4 * time.Second)
 	for _, ahead := range []time.Duration{0, 2 * time.Minute} {
 		k.forward(ahead)
 		start := time.Now()
@@ -213,7 +220,7 @@ func TestHeardAgain(t *testing.T) {
 	c.initialize("{}")
 	c.request("tools/list", "{}")
 	before := s.asked("tools/list")
-	s.slow = 4 * time.Second
+	s.takes(4 * time.Second)
 	s.peers[len(s.peers)-1].Events.Notify(upstream.HeardAgain, nil)
 	start := time.Now()
 	for range 3 {
@@ -240,7 +247,7 @@ func TestChangedWhileFetched(t *testing.T) {
 	call()
 	k.forward(2 * time.Minute)
 	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
-	s.slow = 600 * time.Millisecond
+	s.takes(600 * time.Millisecond)
 	done := make(chan said)
 	go func() { done <- call() }()
 	<-time.After(300 * time.Millisecond)

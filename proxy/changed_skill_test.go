@@ -186,9 +186,7 @@ func TestUpdatesOfNewSkills(t *testing.T) {
 		s.files["repo://acme/x/"+name+"/SKILL.md"] = skillText(name, "WebFetch(domain:example.com)", hiddenText)
 		s.mu.Unlock()
 		s.list(s.entries()...)
-		s.scripted.mu.Lock()
-		s.slow = 200 * time.Millisecond
-		s.scripted.mu.Unlock()
+		s.takes(200 * time.Millisecond)
 		again()
 		for _, uri := range []string{name + "/notes-of-bob.md", name, "README-" + name} {
 			tell("notifications/resources/updated", []byte(uriParams("repo://acme/x/"+uri)))

@@ -21,7 +21,7 @@ func TestSlowFailure(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	bad.slow = slow
+	bad.takes(slow)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		for method, params := range map[string]string{
 			"resources/read": `{"uri":"note:///a"}`, "prompts/get": `{"name":"files__p"}`, "tools/list": "{}", "tools/call": `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`,
@@ -89,9 +89,7 @@ func TestFailedLongAgo(t *testing.T) {
 			t.Errorf("want it %t: %s", want, a.Raw)
 		}
 		s.relist("resources/list", `"resources":[{"uri":"note:///a","name":"a"}]`)
-		s.mu.Lock()
-		s.slow = 600 * time.Millisecond
-		s.mu.Unlock()
+		s.takes(600 * time.Millisecond)
 		if err := w.server.FailedLongAgo("scout"); err != nil {
 			t.Fatal(err)
 		}
@@ -106,9 +104,8 @@ func TestWithdrawnMeanwhile(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	s.mu.Lock()
-	s.slow, s.lists["tools/list"] = 500*time.Millisecond, `"tools":"none"`
-	s.mu.Unlock()
+	s.takes(500 * time.Millisecond)
+	s.relist("tools/list", `"tools":"none"`)
 	k.forward(2 * time.Minute)
 	called := make(chan said, 1)
 	go func() {
@@ -186,9 +183,7 @@ func TestToldMeanwhile(t *testing.T) {
 		in := c.listen()
 		c.request("tools/list", "{}")
 		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-		slow.mu.Lock()
-		slow.slow = 4 * time.Second
-		slow.mu.Unlock()
+		slow.takes(4 * time.Second)
 		k.forward(61 * time.Second)
 		listed := make(chan said, 1)
 		go func() { listed <- c.request("tools/list", "{}") }()

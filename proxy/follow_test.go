@@ -229,7 +229,7 @@ func TestSubscriptionMoves(t *testing.T) {
 func TestSubscriptionMovesSlowly(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		s, asked, _, _ := teller(false)
-		s.slow = 300 * time.Millisecond
+		s.takes(300 * time.Millisecond)
 		s.lists = map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"},{"uri":"notes:///b","name":"b"}]`}
 		w, c, in := moving(t, s)
 		w.adopt()

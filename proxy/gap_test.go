@@ -36,11 +36,7 @@ func TestEditDuringLook(t *testing.T) {
 	first.request("tools/list", "{}")
 	rest := func() { until(t, "at rest", func() bool { return !w.server.Looks("scout") }) }
 	rest()
-	slow := func(d time.Duration) {
-		s.mu.Lock()
-		s.slow = d
-		s.mu.Unlock()
-	}
+	slow := s.takes
 	slow(500 * time.Millisecond)
 	n := s.asked("tools/list")
 	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
@@ -106,9 +102,7 @@ func TestDoubtWhileAged(t *testing.T) {
 	in := c.listen()
 	c.request("tools/list", "{}")
 	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-	s.mu.Lock()
-	s.slow = 1200 * time.Millisecond
-	s.mu.Unlock()
+	s.takes(1200 * time.Millisecond)
 	k.forward(61 * time.Second)
 	n := s.asked("tools/list")
 	listed := make(chan said, 1)

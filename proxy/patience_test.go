@@ -432,9 +432,7 @@ func TestFirstListIsNotTheNext(t *testing.T) {
 			if took := time.Since(begin); took > 3*time.Second || !strings.Contains(w.Body.String(), "up__it") {
 				t.Errorf("after %v: %s", took, w.Body)
 			}
-			s.mu.Lock()
-			s.slow = time.Hour
-			s.mu.Unlock()
+			s.takes(time.Hour)
 			s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
 		}
 	})

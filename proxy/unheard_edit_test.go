@@ -71,11 +71,7 @@ func TestBackWithinRest(t *testing.T) {
 		in := c.listen()
 		before := len(toolNames(t, c.request("tools/list", "{}")))
 		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-		slow := func(d time.Duration) {
-			s.mu.Lock()
-			s.slow = d
-			s.mu.Unlock()
-		}
+		slow := s.takes
 		slow(400 * time.Millisecond)
 		s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
 		if got := <-in; !strings.Contains(got, "tools/list_changed") {
@@ -147,9 +143,7 @@ func TestToldBeforeAsked(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	s.mu.Lock()
-	s.slow = 500 * time.Millisecond
-	s.mu.Unlock()
+	s.takes(500 * time.Millisecond)
 	k.forward(61 * time.Second)
 	listed := make(chan said, 1)
 	go func() { listed <- c.request("tools/list", "{}") }()
@@ -176,9 +170,7 @@ func TestSkillToldOf(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	listSkills(t, c.request)
-	s.mu.Lock()
-	s.slow = 1200 * time.Millisecond
-	s.mu.Unlock()
+	s.takes(1200 * time.Millisecond)
 	k.forward(61 * time.Second)
 	c.request("resources/list", "{}") // which waits for less
 	s.relist("resources/list", `"resources":[`+entry("one")+`,`+entry("two")+`]`)
