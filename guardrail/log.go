@@ -59,6 +59,7 @@ const (
 	retryDelay   = time.Second            // between two files after writing ended in an error
 	maxPending   = 64 << 10               // bytes of outcomes that may wait
 	maxSpare     = 1 << 20                // a buffer beyond it is not kept
+	longCompany  = 64                     // writes for which others are awaited once somebody has waited
 )
 
 var (
@@ -89,6 +90,7 @@ type Log struct {
 
 	writing bool // somebody writes, without holding mu
 	waiting int  // how many wait for that
+	company int  // for how many writes more others are awaited, since somebody did
 	closed  bool
 
 	err     error     // why writing does not work
@@ -287,12 +289,16 @@ func (l *Log) signed(buf []byte, after link, body []byte) ([]byte, link) {
 }
 
 // flush writes what is pending. It lets go of the lock meanwhile, so that the
-// next lines gather, and before it those that are about to be appended.
+// next lines gather, and before it, where somebody waited for one of the last writes,
+// those that are about to be appended. Who is alone would only wake another thread.
 func (l *Log) flush() {
 	l.writing = true
-	l.mu.Unlock()
-	runtime.Gosched()
-	l.mu.Lock()
+	if l.company > 0 {
+		l.company--
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
 	lines, tail, mark, file := l.pending, l.tail, l.appended, l.file
 	l.pending, l.spare = l.spare[:0], nil
 	l.mu.Unlock()
@@ -309,6 +315,7 @@ func (l *Log) flush() {
 		l.spare = lines
 	}
 	if l.waiting > 0 {
+		l.company = longCompany
 		l.turn.Broadcast()
 	}
 	if err != nil {
