@@ -423,11 +423,10 @@ func namesHost(word string) string {
 	return ""
 }
 
-// namesList denies a file that stands for the words in it, and the names and lists of
-// names that 7z takes behind -i, -x and -ai.
+// namesList denies a file that stands for the words in it, also behind -i, -x and -ai of 7z.
 func namesList(word string) string {
 	selects := len(word) > 1 && word[0] == '-' && strings.IndexByte("aixAIX", word[1]) >= 0
-	if strings.HasPrefix(word, "@") || selects && strings.ContainsAny(word, "@!") {
+	if strings.HasPrefix(word, "@") || selects && strings.Contains(word, "@") {
 		return clip(word) + " " + readsUnnamed.String()
 	}
 	return ""
