@@ -35,7 +35,7 @@ func (r *Requirement) relink(v View, from string) {
 			}
 		}
 		if len(r.touches) > maxTouches {
-			r.opaque = "the call names more paths than can be looked at"
+			r.opaque = tooManyPaths
 			return
 		}
 	}

@@ -14,37 +14,55 @@ import (
 // glob selects, or have words that look like one: messages and regular expressions.
 var gitGlobless = append(list("add commit tag branch grep"), gitListers...)
 
-// A selection is a glob of git's, and the folder that it hangs from.
-type selection struct{ dir, glob string }
+// A selection is a glob of git's, and the folders that it may hang from.
+type selection struct {
+	dirs []string
+	glob string
+}
 
 // pathspecs reads what git may take for one.
 func (r *Requirement) pathspecs(v View, dir string) {
 	if !runsOneOf(r.argv, list("git")) {
 		return
 	}
-	globs, options := !r.does(nil, gitGlobless), true
+	globs, options, work := !r.does(nil, gitGlobless), true, 0
 	for _, word := range r.argv[1:] {
 		options = options && word != "--"
 		text, magic, excludes := cutMagic(word)
-		dirs := []string{dir}
-		if v.Cwd = dir; magic && text != "" {
-			r.touches = append(r.touches, v.Argument("./"+text)...)
-			dirs = slices.Collect(ancestors(path.Clean(dir))) // one of them is the top
-			for _, v.Cwd = range dirs {
-				r.atTop = append(r.atTop, v.literal("./"+text))
-			}
-		}
-		if !globs || excludes || options && strings.HasPrefix(word, "-") || !strings.ContainsAny(text, wildcards+`\`) {
+		chooses := globs && !excludes && (!options || !strings.HasPrefix(word, "-")) && strings.ContainsAny(text, wildcards+`\`)
+		if !magic && !chooses {
 			continue
 		}
-		for _, from := range dirs {
-			r.selects = append(r.selects, selection{from, text})
+		s := selection{[]string{dir}, text}
+		if magic {
+			s.dirs = slices.Collect(ancestors(path.Clean(dir))) // one of them is the top
+		}
+		if work += len(s.dirs); chooses {
+			work += s.work()
+			r.selects = append(r.selects, s)
+		}
+		if work > maxTouches {
+			r.opaque, r.selects = tooManyPaths, nil
+			return
+		}
+		if v.Cwd = dir; magic {
+			r.touches = append(r.touches, v.Argument("./"+text)...)
+			for _, v.Cwd = range s.dirs {
+				r.atTop = append(r.atTop, v.literal("./"+text))
+			}
 		}
 	}
 }
 
-// cutMagic returns what stands behind the magic of a pathspec, and whether that is what
-// is left out.
+// work is how many names a glob may hold.
+func (s selection) work() int {
+	glob, _ := s.plain()
+	starts, ends := seams(glob)
+	return len(starts) * len(ends)
+}
+
+// cutMagic returns what stands behind the magic of a pathspec, if there is both, and whether
+// that is what is left out.
 func cutMagic(word string) (text string, magic, excludes bool) {
 	rest, magic := strings.CutPrefix(word, ":")
 	if !magic {
@@ -58,23 +76,21 @@ func cutMagic(word string) (text string, magic, excludes bool) {
 			}
 		}
 		words := strings.Split(long[:min(end, len(long))], ",")
-		return long[min(end+1, len(long)):], true, slices.Contains(words, "exclude") && !strings.Contains(long, "attr:")
+		text = long[min(end+1, len(long)):]
+		return text, text != "", slices.Contains(words, "exclude") && !strings.Contains(long, "attr:")
 	}
 	text = strings.TrimLeft(rest, "/!^:")
-	return text, true, strings.ContainsAny(rest[:len(rest)-len(text)], "!^")
+	return text, text != "", strings.ContainsAny(rest[:len(rest)-len(text)], "!^")
 }
 
 // selected reports whether a glob of git's is one of something behind the fence: more than
 // wildcards stand for its name.
 func (f Fence) selected(s selection, v Verb) bool {
-	dir, glob := s.plain()
+	glob, above := s.plain()
 	if glob == "" {
 		return false // all of a folder, as "." is
 	}
 	starts, ends := seams(glob)
-	if len(starts)*len(ends) > maxTouches {
-		return true
-	}
 	whole, beneath := f.placesFor(v)
 	for _, start := range starts {
 		for _, end := range ends {
@@ -83,32 +99,31 @@ func (f Fence) selected(s selection, v Verb) bool {
 			}
 		}
 	}
-	at := strings.TrimSuffix(oneCase(dir), "/") + "/"
-	for _, root := range f.around(v) {
-		for _, place := range root.dirs() {
-			rest, ok := strings.CutPrefix(oneCase(place), at)
-			if ok && slices.ContainsFunc(ends, func(end int) bool { return standsForAny(glob[:end], []string{rest}) }) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.dirs, func(dir string) bool {
+		at := strings.TrimSuffix(oneCase(climb(dir, above)), "/") + "/"
+		return slices.ContainsFunc(f.around(v), func(root Root) bool {
+			return slices.ContainsFunc(root.dirs(), func(place string) bool {
+				rest, ok := strings.CutPrefix(oneCase(place), at)
+				return ok && slices.ContainsFunc(ends, func(end int) bool { return standsForAny(glob[:end], []string{rest}) })
+			})
+		})
+	})
 }
 
 // plain returns a glob of nothing but wildcards and names, without the open segments at its
-// end, and what it hangs from.
-func (s selection) plain() (dir, glob string) {
-	dir, glob = s.dir, path.Clean(plainGlob(oneCase(s.glob)))
+// end, and how many folders further up it hangs from, -1 for the root of all.
+func (s selection) plain() (glob string, above int) {
+	glob = path.Clean(plainGlob(oneCase(s.glob)))
 	if path.IsAbs(glob) {
-		dir, glob = "/", glob[1:]
+		glob, above = glob[1:], -1
 	}
 	for strings.HasPrefix(glob, "../") {
-		dir, glob = path.Dir(dir), glob[len("../"):]
+		glob, above = glob[len("../"):], above+1
 	}
 	for glob != "" && isOpen(glob[strings.LastIndexByte(glob, '/')+1:]) {
 		glob = glob[:max(strings.LastIndexByte(glob, '/'), 0)]
 	}
-	return dir, glob
+	return glob, above
 }
 
 // placesFor returns the names behind the fence that a verb must keep away from: those that
@@ -141,18 +156,37 @@ func seams(glob string) (starts, ends []int) {
 	return starts, append(ends, len(glob))
 }
 
-// standsForAny reports whether a piece of a glob, which is more than wildcards, matches one
-// of some names. Its stars cross slashes.
+// standsForAny reports whether a piece of a glob, which says more of a name than how it ends,
+// matches one of some names. Its stars cross slashes.
 func standsForAny(piece string, names []string) bool {
-	if strings.Trim(piece, "*?/") == "" {
+	said := strings.TrimLeft(piece, "*?/")
+	if said == "" {
 		return false
 	}
 	flat := strings.NewReplacer("/", "\x00")
 	piece = flat.Replace(piece)
 	return slices.ContainsFunc(names, func(name string) bool {
 		matches, err := path.Match(piece, flat.Replace(name))
-		return matches || err != nil
+		return err != nil || matches && !isEnding(said, name)
 	})
+}
+
+// isEnding reports whether what a glob says of a name is that of its kind, as .json is, and no
+// more: such a glob is one of all files, as "." is.
+func isEnding(said, name string) bool {
+	whole, _ := path.Match(said, path.Base(name))
+	return said[0] == '.' && !strings.ContainsAny(said[1:], "./*") && !whole
+}
+
+// climb returns the folder that lies some above another, or the root of all.
+func climb(dir string, above int) string {
+	if above < 0 {
+		return "/"
+	}
+	for range above {
+		dir = path.Dir(dir)
+	}
+	return dir
 }
 
 // plainGlob writes a glob of git's with * and ? alone: a class may be any character. What

@@ -1,7 +1,6 @@
 package capability_test
 
 import (
-	"strings"
 	"testing"
 
 	"capgate/capability"
@@ -54,9 +53,17 @@ func TestFencePathspecs(t *testing.T) {
 		"restore --source=evil /w/sub/.mcp.jso?":           true,
 		"restore --source=evil /w/agen?s/a.md":             true,
 		"restore --source=evil -- -d/.mcp.jso?":            true,
-		"restore " + strings.Repeat("a?", 60):              true,
 		"show HEAD -- .mcp.jso?":                           true,
-		"show HEAD -- *.json":                              true,
+		"show HEAD -- *mcp.json":                           true,
+		"show HEAD -- *.mcp.json":                          true,
+		"show HEAD -- *.m*":                                true,
+		"show HEAD -- *.claud?":                            true,
+		"show HEAD -- .claude/*.json":                      true,
+		"show HEAD -- *.json":                              false,
+		"show HEAD -- **/*.jso?":                           false,
+		"show HEAD -- package*.json":                       false,
+		"checkout main -- :(top)*.toml":                    false,
+		"checkout main -- src/*.md":                        false,
 		"status -v .mcp.jso?":                              true,
 		"log --author=x.*json":                             false,
 		"diff -- src":                                      false,

@@ -117,7 +117,8 @@ func (r *Requirement) naming(p Path) string {
 // word finds the word that a path was read from. What a program makes of one stands in none.
 func (r *Requirement) word(p Path) (word string, ok bool) {
 	for _, word := range r.argv[1:] {
-		if parts, ok := argumentParts(word); word == p.raw || ok && slices.Contains(parts, p.raw) {
+		text, _, _ := cutMagic(word)
+		if parts, ok := argumentParts(word); word == p.raw || "./"+text == p.raw || ok && slices.Contains(parts, p.raw) {
 			return word, true
 		}
 	}
@@ -141,13 +142,19 @@ func (f Fence) reached(r *Requirement) string {
 		return "the word " + cited(r.argv[i]) + " can be read as a path, which " + beginsKept
 	}
 	part := *r // reaches there by one thing at a time
-	if part.touches = nil; f.Touches(&part) {
+	if part.touches, part.atTop, part.selects = nil, nil, nil; f.Touches(&part) {
 		return "the directory that it would run in " + f.keeping(&part, r.path)
 	}
 	part.path = Path{}
-	for _, p := range r.touches {
+	for _, p := range slices.Concat(r.touches, r.atTop) {
 		if part.touches = []Path{p}; f.Touches(&part) {
 			return r.reading(p) + ", which " + f.keeping(&part, p)
+		}
+	}
+	part.touches = nil
+	for _, s := range r.selects {
+		if part.selects = []selection{s}; f.Touches(&part) {
+			return "the glob " + cited(s.glob) + " can stand for what is kept"
 		}
 	}
 	return ""

@@ -84,19 +84,21 @@ func TestReasonFenced(t *testing.T) {
 	fence := capability.NewFence(capability.Root{Dir: "/w/capgate.yml", Real: "/w/capgate.yml"}).
 		Sealing(capability.Root{Dir: "/w/dist/index.js", Real: "/w/dist/index.js"}).Hiding(".mcp.json", ".claude/settings.json").SealingNamed(".git")
 	for text, want := range map[string]string{
-		"fs.write{path=dist/index.js}":                      kept,
-		"proc.exec{argv=[tar,czf,out.tgz,src]}":             kept + " (the directory that it would run in holds what is kept)",
-		"proc.eval{command=ls,cwd=.git}":                    kept + " (the directory that it would run in is kept)",
-		"proc.exec{argv=[cp,a,.]}":                          kept + " (the word . can be read as a path, which holds what is kept)",
-		"proc.exec{argv=[rm,-rf,src,dist]}":                 kept + " (the word dist can be read as a path, which holds what is kept)",
-		"proc.exec{argv=[cp,x,--to=dist/index.js]}":         kept + " (the word --to=dist/index.js can be read as the path dist/index.js, which is kept)",
-		"proc.exec{argv=[tree,-a,-I,.git]}":                 kept + " (the word .git can be read as a path, which is kept)",
-		"proc.exec{argv=[rg,.mcp.json,src]}":                kept + " (the word .mcp.json can be read as a path, which is kept)",
-		"proc.exec{argv=[rg,x,.claude]}":                    kept + " (the word .claude can be read as a path, which holds what is kept)",
-		"proc.exec{argv=[split,a,capgate.y],cwd=.}":         kept + " (the word capgate.y can be read as a path, which begins the name of what is kept)",
-		"proc.exec{argv=[split,a,.],cwd=x}":                 kept + " (the word . can be read as a path, which begins the name of what is kept)",
-		"proc.exec{argv=[gunzip,capgate.yml.gz]}":           kept + " (what the program makes of its words can be read as the path capgate.yml, which is kept)",
-		"proc.exec{argv=[wget,http://h/%2Emcp.json],cwd=x}": "can be read as the path http://.mcp.json, which is kept)",
+		"fs.write{path=dist/index.js}":                         kept,
+		"proc.exec{argv=[tar,czf,out.tgz,src]}":                kept + " (the directory that it would run in holds what is kept)",
+		"proc.eval{command=ls,cwd=.git}":                       kept + " (the directory that it would run in is kept)",
+		"proc.exec{argv=[cp,a,.]}":                             kept + " (the word . can be read as a path, which holds what is kept)",
+		"proc.exec{argv=[rm,-rf,src,dist]}":                    kept + " (the word dist can be read as a path, which holds what is kept)",
+		"proc.exec{argv=[cp,x,--to=dist/index.js]}":            kept + " (the word --to=dist/index.js can be read as the path dist/index.js, which is kept)",
+		"proc.exec{argv=[tree,-a,-I,.git]}":                    kept + " (the word .git can be read as a path, which is kept)",
+		"proc.exec{argv=[rg,.mcp.json,src]}":                   kept + " (the word .mcp.json can be read as a path, which is kept)",
+		"proc.exec{argv=[rg,x,.claude]}":                       kept + " (the word .claude can be read as a path, which holds what is kept)",
+		"proc.exec{argv=[split,a,capgate.y],cwd=.}":            kept + " (the word capgate.y can be read as a path, which begins the name of what is kept)",
+		"proc.exec{argv=[split,a,.],cwd=x}":                    kept + " (the word . can be read as a path, which begins the name of what is kept)",
+		"proc.exec{argv=[gunzip,capgate.yml.gz]}":              kept + " (what the program makes of its words can be read as the path capgate.yml, which is kept)",
+		"proc.exec{argv=[git,log,--,.mcp.jso?],cwd=x}":         kept + " (the glob .mcp.jso? can stand for what is kept)",
+		"proc.exec{argv=[git,log,--,\":/capgate.yml\"],cwd=x}": kept + " (the word :/capgate.yml can be read as the path ./capgate.yml, which is kept)",
+		"proc.exec{argv=[wget,http://h/%2Emcp.json],cwd=x}":    "can be read as the path http://.mcp.json, which is kept)",
 	} {
 		r := need(t, text)
 		if d := fence.Deny(r); !fence.Touches(r) || !strings.HasSuffix(d.String(), want) {

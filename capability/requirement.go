@@ -100,7 +100,10 @@ func Exec(v View, cwd Path, argv []string) (*Requirement, error) {
 const nothing = "/dev/null"
 
 // maxTouches caps the paths that one call may name: each is looked up.
-const maxTouches = 2000
+const (
+	maxTouches   = 2000
+	tooManyPaths = "the call names more paths than can be looked at"
+)
 
 // reach reads the words of an argv as paths, from a directory.
 func (r *Requirement) reach(v View, dir string) {
@@ -109,7 +112,7 @@ func (r *Requirement) reach(v View, dir string) {
 	changes := changesFolders(r.argv) || runsOneOf(r.argv, deepChangers.programs)
 	for _, word := range r.argv[1:] {
 		if len(r.touches) > maxTouches {
-			r.opaque = "the call names more paths than can be looked at"
+			r.opaque = tooManyPaths
 			return
 		}
 		for _, p := range v.Argument(word) {

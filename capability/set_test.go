@@ -356,16 +356,16 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestManyPaths: a call that names more paths than can be looked at is denied,
-// quickly.
+// TestManyPaths: a call that names more paths than can be looked at is denied, quickly.
 func TestManyPaths(t *testing.T) {
-	argv := [][]string{{"cat"}, {"ln", "-s", "../x", "../y"}}
+	argv := [][]string{{"cat"}, {"ln", "-s", "../x", "../y"}, {"git", "log"}, {"git", "log"}}
 	for i := range 500 {
 		argv[0] = append(argv[0], "a=b=c=d=e=f=g=h")
 		argv[1] = append(argv[1], fmt.Sprintf("d%d/f", i))
+		argv[2], argv[3] = append(argv[2], ":/x"), append(argv[3], "a*b/?c")
 	}
 	for _, words := range argv {
-		r, err := capability.Exec(view, mustPath(t, "/w/a"), words)
+		r, err := capability.Exec(view, mustPath(t, "/w/a/b/c"), words)
 		if err != nil {
 			t.Fatal(err)
 		}
