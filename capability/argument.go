@@ -14,9 +14,10 @@ const (
 	maxPartBytes = 1 << 20 // of all its parts together
 
 	// A cluster of options ends at what is none to any program; behind valueless no value
-	// begins. Whatever else is printed may be an option that takes one, as in -#o/x and -i!/x.
+	// begins, as in -e^/x and -S"/x". Whatever else is printed may be an option that takes one,
+	// as in -#o/x and -i!/x.
 	noOptions = delimiters + "/ *!"
-	valueless = "./ *"
+	valueless = `./ *^"'([\`
 )
 
 // exclusions are the options whose values no program looks for, to leave them out.
