@@ -242,7 +242,7 @@ func TestLoad(t *testing.T) {
 // TestFolders: several folders make one library; one that cannot be read, or is over
 // a limit, shows nothing and says so.
 func TestFolders(t *testing.T) {
-	a, b := tree(t, map[string]string{"x/SKILL.md": md("x"), "y/SKILL.md": md("y")}), tree(t, map[string]string{"x/SKILL.md": md("x")})
+	a, b := tree(t, map[string]string{"x/SKILL.md": md("x"), "y/SKILL.md": md("y")}), tree(t, map[string]string{"x/SKILL.md": md("x", "allowed-tools: Read")})
 	l := skills.Load(options(), a, b, filepath.Join(a, "none"))
 	want := map[string]string{"x": "twice: hidden: x is also in A/x/SKILL.md", "y": ""}
 	got := outline(l)

@@ -56,8 +56,9 @@ func Load(o Options, dirs ...string) *Library {
 }
 
 // enter sorts the skills by path. Where two have one path, or one the path of another's
-// file, neither is shown: which of them is meant depends on who asks.
+// file, neither is shown: which of them is meant depends on who asks. Copies are one skill.
 func (l *Library) enter(found []*Skill) {
+	found = once(found)
 	slices.SortStableFunc(found, func(a, b *Skill) int { return strings.Compare(a.Path, b.Path) })
 	claims := map[string][]*Skill{}
 	for _, s := range found {
@@ -80,6 +81,28 @@ func (l *Library) enter(found []*Skill) {
 		l.skills = append(l.skills, s)
 		l.byPath[s.Path] = s
 	}
+}
+
+// once leaves out copies of skills, of which those that stand first stay. Each client looks in
+// folders of its own, so that a skill for several often lies in several.
+func once(found []*Skill) []*Skill {
+	first := map[string]*Skill{}
+	return slices.DeleteFunc(found, func(s *Skill) bool {
+		other, again := first[s.Path]
+		if !again {
+			first[s.Path] = s
+		}
+		return again && s.isCopy(other)
+	})
+}
+
+// isCopy reports whether a skill is the same as another in every byte, and in what it requires,
+// which may depend on where it lies.
+func (s *Skill) isCopy(of *Skill) bool {
+	return s.Digest != "" && s.Digest == of.Digest && s.Broken == of.Broken && slices.Equal(s.names, of.names) &&
+		slices.EqualFunc(s.Needs, of.Needs, func(a, b Need) bool {
+			return a.Token == b.Token && a.Spec.Equal(b.Spec) && a.Unknown == b.Unknown && a.Untold == b.Untold
+		})
 }
 
 // apart hides two skills of which one would have files in the other's place, although it
