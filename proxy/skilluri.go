@@ -45,7 +45,7 @@ func plainURI(uri string) bool {
 		scheme == "" || scheme[0] < 'a' {
 		return false
 	}
-	if host, _, _ := strings.Cut(rest, "/"); strings.ContainsAny(host, ":@") {
+	if host, _, _ := strings.Cut(rest, "/"); strings.ContainsAny(host, ":@[]") {
 		return false
 	}
 	if strings.Count(rest, "/") > maxSegments {
@@ -63,13 +63,13 @@ func plainSegment(segment string) bool {
 	for i := 0; i < len(segment); i++ {
 		c := segment[i]
 		if c != '%' {
-			if !isLetterOrDigit(c) && !strings.ContainsRune("-._~!$&'()*+,;=:@", rune(c)) {
+			if !isLetterOrDigit(c) && !strings.ContainsRune("-._~!$&'()*+,;=:@[]", rune(c)) {
 				return false
 			}
 			continue
 		}
 		one, rest := unescape(segment[i:])
-		if rest != segment[i+min(3, len(segment)-i):] || one <= ' ' || one == 0x7f || isLetterOrDigit(one) || strings.ContainsRune(`-._~/\%`, rune(one)) {
+		if rest != segment[i+min(3, len(segment)-i):] || one < ' ' || one == 0x7f || isLetterOrDigit(one) || strings.ContainsRune(`-._~/\%`, rune(one)) {
 			return false
 		}
 		i += 2
