@@ -49,7 +49,7 @@ func Checks() []Check {
 		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grantsOf(skillReadable)},
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_prompt", capability.Note, "skills of one name, which are no prompts to who sees both", "give one of them another name", loaded("skill_prompt")},
-		{"skill_description", capability.Note, "descriptions of skills that clients cut off", "say it in fewer words", loaded("skill_description")},
+		{"skill_format", capability.Note, "skills that are not in the protocol's list, as clients would refuse all others with them", "write them as the format says", loaded("skill_format")},
 		{"own_files", capability.Error, "grants to write or run programs where the gateway keeps its own files", "keep records and configuration outside of every writable root; the gateway refuses to touch them in any case", grants(ownFiles)},
 		{"writable_start", capability.Warning, "grants to write where servers are started", "start them elsewhere: cwd: of the upstream names a folder that no agent writes in", grants(writableStart)},
 		{"project_code", capability.Note, "programs that run the project's own code", "the OS sandbox is the fence for what they do", grants(projectCode)},

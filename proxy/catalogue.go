@@ -368,7 +368,10 @@ func (a *assembly) finishResources(w *[listKinds]pager) {
 		if s.template() != "" {
 			w[templateList].add(s.templateEntry())
 		}
-		w[skillList].add(s.entry())
+		// There are clients that show none of them if one is not as the format says.
+		if s.about.Irregular == "" {
+			w[skillList].add(s.entry())
+		}
 	}
 }
 

@@ -305,10 +305,7 @@ func TestSkillCollisions(t *testing.T) {
 		"one/same/SKILL.md": skillText("same", "", "One.\n"), "two/same/SKILL.md": skillText("same", "", "Two.\n"),
 	})
 	inEras(t, w, "scout", func(t *testing.T, do ask) {
-		want := []string{
-			"skill://files/fine/SKILL.md", "skill://files/taken/SKILL.md", "skill://files__fine/SKILL.md", "skill://notes/SKILL.md",
-			"skill://one/same/SKILL.md", "skill://two/same/SKILL.md",
-		}
+		want := []string{"skill://files/fine/SKILL.md", "skill://files/taken/SKILL.md", "skill://notes/SKILL.md", "skill://one/same/SKILL.md", "skill://two/same/SKILL.md"}
 		if diff := cmp.Diff(want, skillURIs(listSkills(t, do))); diff != "" {
 			t.Error(diff)
 		}
@@ -316,6 +313,9 @@ func TestSkillCollisions(t *testing.T) {
 			if a := do("resources/read", uriParams(uri)); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
 				t.Errorf("%s: %s", uri, a.Raw)
 			}
+		}
+		if a := do("resources/read", uriParams("skill://files__fine/SKILL.md")); !mentions(a, "Mine.") { // no name by the letter
+			t.Errorf("what is not listed is read as %s", a.Raw)
 		}
 		var r struct{ Prompts []struct{ Name string } }
 		if a := do("prompts/list", "{}"); json.Unmarshal(a.Result, &r) != nil || len(r.Prompts) != 2 || r.Prompts[0].Name != "files__taken" || r.Prompts[1].Name != "notes" {

@@ -1,8 +1,11 @@
 package proxy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestServedNames: names of files that servers write into URIs as URLs are written are no flaw, and
@@ -25,4 +28,37 @@ func TestServedNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIrregularSkills: a skill that clients refuse by the letter of the format, and all others that
+// are listed beside it, is shown in every other way.
+func TestIrregularSkills(t *testing.T) {
+	entry := func(name string) string {
+		text := skillText(name, "", "Do "+name+".\n")
+		return fmt.Sprintf(`{"uri":"skill://%s/SKILL.md","frontmatter":{"name":"%s","description":"About %s."},"resources":[%s]}`, name, name, name, manifestEntry("skill://"+name+"/SKILL.md", text))
+	}
+	s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Do plain.\n"), "skill://Of_Old/SKILL.md": skillText("Of_Old", "", "Do Of_Old.\n")})
+	s.list(entry("plain"), entry("Of_Old"))
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	w.bundles(map[string]string{"own/SKILL.md": skillText("own", "", "Do own.\n"), "odd/SKILL.md": strings.Replace(skillText("odd", "", "Do odd.\n"), "---\nDo", "metadata: { version: 1.0 }\n---\nDo", 1)})
+	inEras(t, w, "scout", func(t *testing.T, do ask) {
+		if diff := cmp.Diff([]string{"skill://files/plain/SKILL.md", "skill://own/SKILL.md"}, skillURIs(listSkills(t, do))); diff != "" {
+			t.Error(diff)
+		}
+		for _, at := range []string{"skill://files/Of_Old/SKILL.md", "skill://odd/SKILL.md"} {
+			if a := do("resources/list", "{}"); !strings.Contains(a.Raw, at) {
+				t.Errorf("%s is no resource: %s", at, a.Raw)
+			}
+			for _, method := range []string{"resources/read", "skills/get"} {
+				if a := do(method, uriParams(at)); a.Error != nil {
+					t.Errorf("%s of %s: %s", method, at, a.Raw)
+				}
+			}
+		}
+		for _, name := range []string{"files__Of_Old", "odd"} {
+			if a := do("prompts/get", `{"name":"`+name+`"}`); a.Error != nil {
+				t.Errorf("the prompt %s: %s", name, a.Raw)
+			}
+		}
+	})
 }

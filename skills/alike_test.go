@@ -4,10 +4,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"capgate/capability"
 	"capgate/skills"
 )
 
@@ -71,6 +74,35 @@ func TestCopies(t *testing.T) {
 		s, _ := skills.Load(options(), dirs...).Skill("x")
 		if _, ok := s.Requires(); ok {
 			t.Errorf("what %v hold is shown", dirs)
+		}
+	}
+}
+
+// TestIrregular: of a skill that clients would refuse by the letter of the format it is said, and
+// it is not hidden for it.
+func TestIrregular(t *testing.T) {
+	for text, why := range map[string]string{
+		md("a-b2"): "", md("a", "metadata: { version: \"1.0\", date: 2026-01-02 }", "compatibility: Linux"): "",
+		md("a", "allowed-tools: [Read]", "version: 2", "license: [MIT]"): "", md("a", "metadata: {}"): "",
+		"---\nname: a\ndescription: " + strings.Repeat("ß", 1024) + "\n---\n": "",
+
+		md("A"): "a name is", md("a_b"): "a name is", md("a b"): "a name is", md("a--b"): "a name is", md("-a"): "a name is", md("größe"): "a name is",
+		"---\nname: a\ndescription: " + strings.Repeat("ß", 1025) + "\n---\n": "the description is over 1024",
+		md("a", "compatibility: [Linux]"):                                     "compatibility:", md("a", "compatibility:"): "compatibility:", md("a", "compatibility: \"\""): "compatibility:",
+		md("a", "compatibility: "+strings.Repeat("x", 501)): "compatibility:",
+		md("a", "metadata: text"):                           "metadata:", md("a", "metadata:"): "metadata:", md("a", "metadata: [a, b]"): "metadata:",
+		md("a", "metadata: { version: 1.0 }"): "metadata:", md("a", "metadata: {\"claw\":{\"emoji\":\"x\"}}"): "metadata:",
+	} {
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, "---\nname: "), "\n")
+		s := skills.Parse(name, []byte(text), skills.Options{})
+		if _, ok := s.Requires(); !ok || !strings.HasPrefix(s.Irregular, why) || (s.Irregular == "") != (why == "") {
+			t.Errorf("%q is irregular as %q, want %q; hidden: %q", text, s.Irregular, why, s.Broken)
+		}
+		said := slices.ContainsFunc(s.Findings, func(f capability.Finding) bool {
+			return f.Code == "skill_format" && strings.HasSuffix(f.Text, s.Irregular)
+		})
+		if said != (why != "") {
+			t.Errorf("of %q it is said: %v", text, s.Findings)
 		}
 	}
 }

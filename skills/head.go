@@ -36,6 +36,7 @@ type head struct {
 	lines             []int    // in which its keys stand
 	margin            int      // how many blanks stand before them
 	json              []byte
+	irregular         string // what of the format it departs from
 }
 
 // errNoHead is a file that does not begin with frontmatter.
@@ -309,7 +310,7 @@ func parseHead(raw string) (*head, error) {
 			return nil, err
 		}
 	}
-	h.json = appendJSON(nil, root)
+	h.json, h.irregular = appendJSON(nil, root), irregular(h, root)
 	return h, nil
 }
 

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	maxDocument    = 1 << 20 // bytes of one SKILL.md
-	maxName        = 64      // characters of a skill's name
-	maxDescription = 1024    // characters that clients show of a description
+	maxDocument = 1 << 20 // bytes of one SKILL.md
+	maxName     = 64      // characters of a skill's name
 )
 
 // Options says what the requirements of skills are read against. Its zero value
@@ -58,6 +57,10 @@ type Skill struct {
 
 	// Broken says why the skill is hidden from everybody, "" for a sound one.
 	Broken string
+
+	// Irregular says what of the format of skills it departs from, as many real ones do, "" for
+	// nothing. Clients that go by the letter refuse every skill that is listed beside one.
+	Irregular string
 
 	// Findings is what is to be said of it. The position is in its SKILL.md.
 	Findings []capability.Finding
@@ -189,14 +192,14 @@ func (s *Skill) vouch(read map[string]string) {
 
 // identify takes over what the skill says of itself.
 func (s *Skill) identify(h *head) {
-	s.Name, s.Description, s.Frontmatter = h.name, h.description, h.json
+	s.Name, s.Description, s.Frontmatter, s.Irregular = h.name, h.description, h.json, h.irregular
 	switch {
 	case !isName(s.Name):
 		s.fail(fmt.Sprintf("%q is no name: it takes 1 to %d letters, digits, spaces and - _ .", clip(s.Name), maxName))
 	case strings.TrimSpace(s.Description) == "":
 		s.fail("the skill has no description")
-	case utf8.RuneCountInString(s.Description) > maxDescription:
-		s.say(capability.Note, "description", fmt.Sprintf("the description is over %d characters, which clients cut off", maxDescription), "")
+	case s.Irregular != "":
+		s.say(capability.Note, "format", "the skill is a resource and a prompt, and not in the protocol's list of skills: "+s.Irregular, "")
 	}
 }
 
