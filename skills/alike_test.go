@@ -65,6 +65,10 @@ func TestCopies(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
+	inside := map[string]string{"o/SKILL.md": md("o"), "o/z/SKILL.md": md("z", "allowed-tools: Bash"), "o/zz/SKILL.md": md("z", "allowed-tools: Bash")}
+	if diff := cmp.Diff(map[string]string{"o": "proc.eval; proc.eval", "o/z": "proc.eval"}, outline(skills.Load(options(), tree(t, inside)))); diff != "" {
+		t.Error(diff)
+	}
 	b := tree(t, one)
 	if err := os.Chmod(filepath.Join(b, "x/run.sh"), 0o700); err != nil {
 		t.Fatal(err)

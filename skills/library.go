@@ -35,8 +35,12 @@ func Load(o Options, dirs ...string) *Library {
 		l.findings = append(l.findings, w.findings...)
 		found = append(found, w.skills...)
 	}
+	own := make(map[*Skill][]Need, len(found)) // of those that are left out as well: who holds one holds its files
+	for _, s := range found {
+		own[s] = s.Needs
+	}
 	l.enter(found)
-	link(l.skills)
+	link(l.skills, own)
 	alike(l.skills)
 	for _, name := range slices.Sorted(maps.Keys(o.Vouched)) {
 		if _, ok := l.byPath[name]; !ok {
@@ -191,12 +195,8 @@ func (l *Library) sum() string {
 func (s *Skill) at() string { return filepath.Join(s.dir, documentName) }
 
 // link adds to each skill what the skills need that it uses by name, and those that
-// lie in its own folder: whoever sees it can read them.
-func link(all []*Skill) {
-	own := make(map[*Skill][]Need, len(all))
-	for _, s := range all {
-		own[s] = s.Needs
-	}
+// lie in its own folder: whoever sees it can read them. Own is what each requires by itself.
+func link(all []*Skill, own map[*Skill][]Need) {
 	byName := map[string][]*Skill{}
 	for _, s := range all {
 		byName[s.Name] = append(byName[s.Name], s)
