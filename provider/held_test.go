@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -232,4 +233,29 @@ func TestLeftOut(t *testing.T) {
 			t.Errorf("%s goes up for who holds the tool and not what it names", tool)
 		}
 	}
+}
+
+// TestDangling: a conversation that has found a tool, or takes one away, goes on without
+// the tools that are left out, as no provider takes a reference to what is not there.
+func TestDangling(t *testing.T) {
+	const (
+		all   = `{"tools":[{"name":"f"},{"type":"code_execution_20250825","name":"code_execution"}],`
+		turns = `"messages":[{"role":"assistant","content":[{"type":"tool_search_tool_result","tool_use_id":"a","content":{"type":"tool_search_tool_search_result","tool_references":[%s]}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":[%[1]s]},{"type":"tool_result","tool_use_id":"c","content":%s}]},` +
+			`{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}%s]}]}`
+		mine   = `{"type":"tool_reference","tool_name":"f"}`
+		theirs = `{"type":"tool_reference","tool_name":"code_execution"}`
+		other  = `,{"type":"tool_reference","tool_name":"g"}` // which no tool was ever called
+		away   = `,{"type":"tool_removal","tool":{"type":"tool_reference","name":"code_execution"}}` +
+			`,{"type":"tool_removal","tool":{"type":"mcp_tool_reference","server_name":"s","name":"t"}}`
+	)
+	kept := `{"tools":[{"name":"f"}],` + fmt.Sprintf(turns, mine+other, "[]", "")
+	rewriting{where: messages, body: kept}.run(t)
+	rewriting{
+		where: messages, body: all + fmt.Sprintf(turns, mine+","+theirs+other, "["+theirs+"]", away),
+		sent: `{"tools":[{"name":"f"}],` + fmt.Sprintf(turns, mine+other, `[{"type":"text","text":"what stood here is left out"}]`, ""),
+		did:  "omitted code_execution_20250825 capability_absent; repaired tool_reference; repaired tool_removal; repaired tool_removal",
+	}.run(t)
+	held := rewriting{where: messages, grants: []string{"provider.code_execution"}, body: all + fmt.Sprintf(turns, theirs, "["+theirs+"]", "")}
+	held.run(t)
 }

@@ -193,12 +193,11 @@ func (r *request) block(v wire.Value) bool {
 	switch kind {
 	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
 		"web_search_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
-		"text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result",
-		"tool_reference", "tool_removal", "fallback", "browser_state":
+		"text_editor_code_execution_tool_result", "advisor_tool_result", "fallback", "browser_state":
 		return true
 	case "tool_result", "search_result":
-		if content := inside("content"); content.Kind() != wire.Invalid {
-			r.blocks(content)
+		if content := inside("content"); content.Kind() != wire.Invalid && !r.judge(r.blocks, content) {
+			r.replace(content, []byte(`[{"type":"text","text":"what stood here is left out"}]`))
 		}
 	case "web_fetch_tool_result":
 		r.fetched(inside("content"))
@@ -206,18 +205,36 @@ func (r *request) block(v wire.Value) bool {
 		r.origin(inside("source"))
 	case "container_upload":
 		r.stored(inside("file_id"))
-	case "tool_addition":
-		return r.addition(inside("tool"))
 	case "compaction":
 		if added := inside("tool_changes"); added.Kind() != wire.Invalid && added.Kind() != wire.Null {
 			r.elements(added, r.block)
 		}
-	case "mcp_tool_listing":
-		return r.listing(v)
 	default:
-		return r.unknown(kind)(v)
+		return r.aboutTools(kind, v)
 	}
 	return true
+}
+
+// aboutTools judges a block that says which tools there are.
+func (r *request) aboutTools(kind string, v wire.Value) bool {
+	tool, _ := v.Get("tool")
+	switch kind {
+	case "tool_addition":
+		return r.addition(tool)
+	case "tool_removal":
+		return r.removal(tool)
+	case "tool_reference":
+		return !r.dangling(kind, textOf(v, "tool_name"))
+	case "tool_search_tool_result":
+		content, _ := v.Get("content")
+		if found, _ := content.Get("tool_references"); found.Kind() == wire.Array {
+			r.elements(found, func(v wire.Value) bool { return !r.dangling("tool_reference", textOf(v, "tool_name")) })
+		}
+		return true
+	case "mcp_tool_listing":
+		return r.listing(v)
+	}
+	return r.unknown(kind)(v)
 }
 
 // fetched judges what a fetch has returned: a document, or an error.
@@ -268,11 +285,7 @@ func (r *request) addition(v wire.Value) bool {
 		definition, _ := v.Get("definition")
 		return r.tool(definition)
 	case "tool_reference":
-		lost := r.lost(func(ref reference) bool { return ref.name == name })
-		if lost {
-			r.noteOnce(Change{Tool: "tool_addition", Did: Repaired, Why: "a tool that it names is left out"})
-		}
-		return !lost
+		return !r.dangling("tool_addition", name)
 	case "mcp_tool_reference", "mcp_toolset_reference":
 		server := textOf(v, "server_name")
 		whole := kind == "mcp_toolset_reference" && slices.Contains(r.toolsets, server) // as far as the toolset goes
@@ -283,6 +296,30 @@ func (r *request) addition(v wire.Value) bool {
 		return false
 	}
 	return r.unknown(kind)(v)
+}
+
+// removal judges a tool that is taken away in the middle of a conversation.
+func (r *request) removal(v wire.Value) bool {
+	const block = "tool_removal"
+	if kind, _ := typeOf(v); !strings.HasPrefix(kind, "mcp_") {
+		return !r.dangling(block, textOf(v, "name"))
+	}
+	server := textOf(v, "server_name")
+	if slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server }) {
+		return true
+	}
+	r.noteOnce(Change{Tool: block, Did: Repaired, Why: "the server that it names is left out"})
+	return false
+}
+
+// dangling reports whether a block names a tool that is left out of the request: the
+// provider refuses a conversation with a reference to what is not there.
+func (r *request) dangling(block, name string) bool {
+	lost := r.lost(func(ref reference) bool { return ref.name == name })
+	if lost {
+		r.noteOnce(Change{Tool: block, Did: Repaired, Why: "a tool that it names is left out"})
+	}
+	return lost
 }
 
 // twoCalls is why a request is refused in which one answer would do for two calls.

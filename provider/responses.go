@@ -190,7 +190,7 @@ func (r *request) turn(v wire.Value) {
 }
 
 // why an item that the provider keeps does not go up
-const elsewhere = "an item that refers to what the provider keeps cannot be judged: send the input itself"
+const elsewhere = "an item that refers to what the provider keeps cannot be judged: send the input itself, as clients do with store: false"
 
 // isMessage reports whether an item without a type is a message. It is taken for a
 // reference to an item that is stored when anything of a message is missing.
