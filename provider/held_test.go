@@ -20,6 +20,14 @@ type waiting struct {
 
 func (w waiting) Waits(v capability.Verb) bool { return slices.Contains(w.verbs, v) }
 
+// Hosts are none where every use waits, as of any authority.
+func (w waiting) Hosts(v capability.Verb) []capability.Host {
+	if w.Waits(v) {
+		return nil
+	}
+	return w.Authority.Hosts(v)
+}
+
 // TestWaits: a tool that somebody has to approve does not go up, also where it rests on
 // the hosts that are held and not on the verb that waits.
 func TestWaits(t *testing.T) {
@@ -34,6 +42,8 @@ func TestWaits(t *testing.T) {
 		{"provider.web_fetch", "openrouter /v1/chat/completions", `{"model":"x/y","tools":[{"type":"openrouter:web_fetch"}],"plugins":[{"id":"web-fetch"}]}`, `{"model":"x/y"}`, "omitted openrouter:web_fetch requires_approval; omitted plugin web-fetch requires_approval"},
 		{"provider.web_search", "perplexity /chat/completions", `{"model":"sonar"}`, "", "requires_approval"},
 		{"provider.web_search", "openrouter /v1/chat/completions", `{"model":"x/y:online"}`, "", "requires_approval"},
+		{"net.get", messages, `{"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, `{}`, "omitted web_search_20250305 requires_approval"},
+		{"net.get", "perplexity /chat/completions", `{"model":"sonar"}`, "", "requires_approval"},
 	} {
 		for _, held := range []string{"*", "*.github.com"} {
 			p := holding(t, hosts(held))
@@ -45,6 +55,9 @@ func TestWaits(t *testing.T) {
 			}
 			if held != "*" && strings.Contains(test.body, ":online") {
 				continue // it takes no list, so that this agent does not hold it at all
+			}
+			if held == "*" && test.verb == "net.get" {
+				continue // the authority says it for any host
 			}
 			if out != test.sent || got != test.did {
 				t.Errorf("%s with %s: sent %q, did %q; want %q, %q", test.body, held, out, got, test.sent, test.did)

@@ -120,6 +120,8 @@ func (r *request) absent() capability.Code {
 		return capability.LimitExceeded
 	case d.Code == capability.ScopeViolation && len(d.Held()) == 0:
 		return capability.CapabilityAbsent
+	case d.Code == capability.ScopeViolation && r.policy.Authority.Waits(get): // whatever is held
+		return capability.RequiresApproval
 	default:
 		return d.Code
 	}
