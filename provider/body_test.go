@@ -382,6 +382,12 @@ func TestConnectors(t *testing.T) {
 			body: `{"messages":[{"role":"assistant","content":[{"type":"text","text":"t"}` + strings.Repeat(`,{"type":"mcp_tool_listing","mcp_server_name":"a","tools":[{"name":"read"}]}`, 200) + `]}]}`,
 			sent: `{"messages":[{"role":"assistant","content":[{"type":"text","text":"t"}]}]}`, did: "omitted mcp_tool_listing a scope_violation",
 		},
+		"none of those that are covered": { // a server without a toolset would have the whole request refused
+			where: messages, grants: grants, change: listed,
+			body: `{"mcp_servers":[` + hub + `],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"write":{"enabled":true}},"default_config":{"enabled":false}}]}`,
+			sent: `{"mcp_servers":[` + hub + `],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{},"default_config":{"enabled":false}}]}`,
+			did:  "narrowed mcp_toolset a",
+		},
 		"tools that are loaded later": {
 			where: messages, grants: grants, change: listed,
 			body: `{"mcp_servers":[` + hub + `],"tools":[{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"defer_loading":false}},"default_config":{"defer_loading":true}}]}`,

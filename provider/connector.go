@@ -251,9 +251,7 @@ func (r *request) toolset(v wire.Value) (capability.Code, string) {
 		}
 		text, tools = append(append(wire.AppendString(text, t), ':'), setting("true", one)...), append(tools, t)
 	}
-	if text = append(text, '}'); len(tools) == 0 {
-		return capability.ScopeViolation, "none of its tools is both asked for and covered by tool.invoke"
-	}
+	text = append(text, '}') // where none is left the toolset still stays: the provider refuses a server without one
 	r.toolsets = append(r.toolsets, r.connected[i].Name)
 	changed := r.set(v, "configs", text)
 	if r.set(v, "default_config", setting("false", general)) || changed {
