@@ -168,7 +168,7 @@ func TestBody(t *testing.T) {
 			where: mistral, grants: []string{hosts("*.github.com"), "provider.document_library"}, body: `{"messages":[],"tools":[{"type":"web_search"},{"type":"document_library"},{"type":"connector"}]}`,
 			sent: `{"messages":[],"tools":[{"type":"document_library"}]}`, did: "omitted web_search capability_absent; omitted connector not_available",
 		},
-		"a search that is off": {where: sonar, body: `{"model":"sonar","disable_search":true,"messages":[]}`},
+		"a search that is off": {where: sonar, body: `{"model":"sonar","disable_search":true,"num_search_results":3,"num_images":1,"safe_search":true,"messages":[]}`},
 		"counting the same": {
 			where: "gemini /v1beta/models/m:countTokens", body: `{"generate_content_request":{"contents":[{"parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}],"toolConfig":{}}}`,
 			sent: `{"generate_content_request":{"contents":[{"parts":[{"text":"a"}]}]}}`, did: "omitted googleSearch capability_absent; repaired tool_choice",

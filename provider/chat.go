@@ -353,7 +353,7 @@ func (r *request) plugin(v wire.Value) bool {
 func perplexityMember(name string) rule {
 	switch name {
 	case "country", "disable_search", "enable_search_classifier", "image_domain_filter", "image_format_filter", "language_preference",
-		"last_updated_after_filter", "last_updated_before_filter", "media_response", "return_images",
+		"last_updated_after_filter", "last_updated_before_filter", "media_response", "num_images", "num_search_results", "return_images", "safe_search",
 		"return_related_questions", "search_after_date_filter", "search_before_date_filter", "search_domain_filter",
 		"search_language_filter", "search_mode", "search_recency_filter", "stream_mode", "top_k":
 		return keep
