@@ -13,6 +13,7 @@ import (
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/guardrail"
+	"capgate/leash"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -30,6 +31,7 @@ type call struct {
 	client  wire.Value // the capabilities of the client that asks
 
 	credential string        // the id of the token that was shown, "" over stdio
+	life       *leash.Leash  // of a request that ends with its token, and with no session; nil for any other
 	mirrored   *mirror       // the headers that repeat what the body says, of a modern request over HTTP
 	out        stream        // takes what goes to the agent before the answer
 	into       *[]byte       // where a server's answer may be read into, once; nil: memory of its own

@@ -2,12 +2,14 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // hearing opens the stream of a session, and one of the modern era, which is told of tools.
@@ -99,6 +101,59 @@ func TestRevokedStreamsEnd(t *testing.T) {
 	}
 	if a := take(t, c.post(hello)); a.Status != 401 {
 		t.Errorf("%s", a.Raw)
+	}
+}
+
+// TestRevokedCallsEnd: what is up for a token ends when it is revoked, also where no session
+// ends with it.
+func TestRevokedCallsEnd(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		shared, parked bool
+	}{{"own", false, false}, {"shared", true, false}, {"asked before", false, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			s, up, gone, given := &scripted{}, make(chan struct{}), make(chan struct{}), make(chan struct{})
+			s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if test.parked {
+					if _, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"Which?","requestedSchema":{"type":"object"}}`)); err != nil {
+						return upstream.Answer{}, err
+					}
+				}
+				close(up)
+				select {
+				case <-ctx.Done():
+					close(gone)
+				case <-given:
+				}
+				return upstream.Answer{}, context.Canceled
+			}
+			server := files(t, s)
+			if server.Shared = test.shared; test.parked {
+				server.MayAsk = []string{"elicitation"}
+			}
+			w := start(t, map[string]string{"scout": reader}, server)
+			c := w.client("scout")
+			params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+			if test.parked {
+				var r struct{ RequestState string }
+				must(t, json.Unmarshal(c.modern("tools/call", params+"}", `{"elicitation":{}}`).Result, &r))
+				params += `,"requestState":"` + r.RequestState + `","inputResponses":{"ask-1":{"action":"cancel"}}`
+			}
+			answer := make(chan said)
+			go func() { answer <- c.modern("tools/call", params+"}", `{"elicitation":{}}`) }()
+			<-up
+			for one := range w.creds.Of("agents/scout") {
+				w.creds, _ = w.creds.Revoke(one.ID)
+			}
+			w.adopt()
+			select {
+			case <-gone:
+			case <-time.After(5 * time.Second):
+				t.Error("the server goes on with a call of a token that was revoked")
+				close(given)
+			}
+			<-answer
+		})
 	}
 }
 

@@ -258,3 +258,24 @@ func (l *line) finish(c *call) {
 		defer l.saying.Unlock()
 	}
 }
+
+// expel ends the calls of tokens that a policy does not know. Those of a session end with it.
+func (l *line) expel(p *Policy) {
+	now := l.tenant.server.now()
+	var over []*call
+	l.mu.Lock()
+	for c, sink := range l.flights {
+		if at, ok := sink.(*parked); ok {
+			if e := at.waiting(); e != nil {
+				c = e.call
+			}
+		}
+		if c.life != nil && !p.holds(c.credential, c.agent, now) {
+			over = append(over, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range over {
+		c.life.Cut(nil)
+	}
+}

@@ -189,7 +189,7 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 }
 
 // adopt makes a new policy felt: connections to servers that are no longer there
-// end, sessions of credentials that were revoked end, and what is shown is
+// end, sessions and calls of credentials that were revoked end, and what is shown is
 // looked at again.
 func (t *tenant) adopt(p *Policy) {
 	t.mu.Lock()
@@ -212,9 +212,13 @@ func (t *tenant) adopt(p *Policy) {
 			l.end()
 		}
 	}
+	lines := slices.Collect(maps.Values(t.lines))
 	t.mu.Unlock()
 	for _, s := range ended {
 		s.end()
+	}
+	for _, l := range lines {
+		l.expel(p)
 	}
 	t.changed(none)
 }

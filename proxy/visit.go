@@ -69,7 +69,9 @@ func (v *visit) exchange() *exchange {
 // what its body says: others on the way may have decided by the headers.
 func (v *visit) modern(m message, revision string, inBody wire.Value) {
 	c := v.begin(m)
-	c.modern, c.ctx = true, v.r.Context()
+	ctx := leash.New(v.r.Context())
+	defer ctx.Cut(nil)
+	c.modern, c.ctx, c.life = true, ctx, ctx
 	if r, ok := v.checkModern(c, revision, inBody); !ok {
 		v.write(m.id, r)
 		return
