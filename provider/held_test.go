@@ -271,4 +271,8 @@ func TestDangling(t *testing.T) {
 	}.run(t)
 	held := rewriting{where: messages, grants: []string{"provider.code_execution"}, body: all + fmt.Sprintf(turns, theirs, "["+theirs+"]", "")}
 	held.run(t)
+	defined := `{"messages":[{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_definition","definition":{"type":"code_execution_20250825","name":"code_execution"}}}]}]}`
+	if out, _, refused := rewrite(t, messages, defined, holding(t)); refused == nil {
+		t.Errorf("a tool that is defined where one is taken away: %s", out)
+	}
 }

@@ -301,15 +301,19 @@ func (r *request) addition(v wire.Value) bool {
 // removal judges a tool that is taken away in the middle of a conversation.
 func (r *request) removal(v wire.Value) bool {
 	const block = "tool_removal"
-	if kind, _ := typeOf(v); !strings.HasPrefix(kind, "mcp_") {
+	switch kind, _ := typeOf(v); kind {
+	case "tool_reference":
 		return !r.dangling(block, textOf(v, "name"))
+	case "mcp_tool_reference", "mcp_toolset_reference":
+		server := textOf(v, "server_name")
+		stays := slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server })
+		if !stays {
+			r.noteOnce(Change{Tool: block, Did: Repaired, Why: "the server that it names is left out"})
+		}
+		return stays
+	default:
+		return r.unknown(kind)(v)
 	}
-	server := textOf(v, "server_name")
-	if slices.ContainsFunc(r.connected, func(c Connector) bool { return c.Name == server }) {
-		return true
-	}
-	r.noteOnce(Change{Tool: block, Did: Repaired, Why: "the server that it names is left out"})
-	return false
 }
 
 // dangling reports whether a block names a tool that is left out of the request: the
