@@ -270,7 +270,7 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	case l.tenant.only != nil:
 		client = l.tenant.only.capabilities()
 	case method != askRoots:
-		return nil, l.unasked(method, "it is ambiguous whose this request is: not one call is up, or several are")
+		return nil, l.unasked(method, "it is ambiguous whose this request is: "+l.inTheWay())
 	}
 	if err := s.mayAsk(l, client, method, doc.Root()); err != nil {
 		return nil, err
@@ -288,6 +288,28 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	l.asking(nil, 1) // agents do not share it
 	defer l.asking(nil, -1)
 	return answerOf(l.put(ctx, method, clean))
+}
+
+// inTheWay says why nobody knows which call a server asks about. One that waits for its agent to
+// come back gives way to those that somebody waits for, after a while. What was asked may be about
+// either, so that it is for the next question, which can only be about the other.
+func (l *line) inTheWay() string {
+	l.mu.Lock()
+	wanted := false
+	for _, sink := range l.flights {
+		p, ok := sink.(*parked)
+		wanted = wanted || !ok || p.waiting() != nil
+	}
+	l.mu.Unlock()
+	if wanted {
+		switch some, others := l.tenant.server.parked.lapse(l); {
+		case some && !others:
+			return "another call waited for an answer that did not come, and has ended now: call again"
+		case some || others:
+			return "another call waits for an answer, which has to come first; where none comes within a minute, that call gives way to others"
+		}
+	}
+	return "not one call is up, or several are"
 }
 
 // put asks the client of a session, over the stream that it listens to, or else that of one

@@ -14,6 +14,7 @@ import (
 
 const (
 	parkTime  = 10 * time.Minute // that a call waits for an agent to come back
+	awayTime  = time.Minute      // the same, where it is in the way of another call
 	maxParked = 32               // calls of one agent that wait
 )
 
@@ -40,7 +41,8 @@ type parked struct {
 	open  map[string]question
 	count int
 	limit *time.Timer
-	agent *tenant // whose call it is
+	agent *tenant   // whose call it is
+	since time.Time // when its agent was asked; guarded by the parking
 }
 
 // question is what a server asks while its call is up.
@@ -245,7 +247,7 @@ func (c *call) hold(p *parked) (upstream.Answer, error) {
 		return upstream.Answer{}, errTooManyParked
 	}
 	c.tenant.parked++
-	p.agent = c.tenant
+	p.agent, p.since = c.tenant, time.Now()
 	s.parked.calls[ticket] = p
 	p.limit = time.AfterFunc(parkTime, func() {
 		if s.parked.take(ticket) != nil {
@@ -291,6 +293,36 @@ func (k *parking) take(ticket string) *parked {
 	return p
 }
 
+// lapse ends the calls of a line that have waited for long enough to be in nobody's way any more,
+// and reports whether there were any, or are others.
+func (k *parking) lapse(l *line) (some, others bool) {
+	var away []string
+	k.mu.Lock()
+	for ticket, p := range k.calls {
+		switch {
+		case p.line != l:
+		case time.Since(p.since) < awayTime:
+			others = true
+		default:
+			away = append(away, ticket)
+		}
+	}
+	k.mu.Unlock()
+	for _, ticket := range away {
+		if p := k.take(ticket); p != nil { // nobody has come back to it meanwhile
+			some = true
+			p.end()
+		}
+	}
+	return some, others
+}
+
+// end ends a call that was taken.
+func (p *parked) end() {
+	p.limit.Stop()
+	p.cancel()
+}
+
 // abandon ends the call that an agent comes back to and may not make any more. Nobody else
 // would, and a program that waits for an answer may look at nothing else.
 func (c *call) abandon() {
@@ -304,8 +336,7 @@ func (c *call) abandon() {
 		return
 	}
 	if p := c.server.parked.take(string(ticket)); p != nil {
-		p.limit.Stop()
-		p.cancel()
+		p.end()
 	}
 }
 

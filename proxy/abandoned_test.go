@@ -1,0 +1,112 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// abandoned is an agent of the modern era at a program, which does not say what its questions
+// are about.
+type abandoned struct {
+	*bubble
+	t     *testing.T
+	next  int
+	ended chan error // what those that had to wait were told in place of an answer
+}
+
+func leave(t *testing.T, test func(*abandoned)) {
+	t.Helper()
+	s := &scripted{}
+	var ended chan error // of the bubble
+	s.reply = func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		got, err := s.peers[0].Events.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`))
+		if err != nil {
+			ended <- err
+			return upstream.Answer{Result: []byte(`{"content":[],"refused":` + quoted(err.Error()) + `}`)}, nil
+		}
+		return upstream.Answer{Result: []byte(`{"content":[],"heard":` + string(got) + `}`)}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		ended = make(chan error, 8)
+		test(&abandoned{bubble: b, t: t, ended: ended})
+	})
+}
+
+// call reads a file, and brings along what was asked of an earlier call of it.
+func (a *abandoned) call(file, state string) string {
+	a.t.Helper()
+	a.next++
+	more := ""
+	if state != "" {
+		more = `"inputResponses":{"ask-1":{"about":"` + file + `"}},"requestState":"` + state + `",`
+	}
+	return a.do("scout", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"%s/docs/%s"},%s`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, a.next, a.root, file, more),
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "files__read_text_file").Body.String()
+}
+
+// state is what an agent is given to come back with.
+func (a *abandoned) state(answer string) string {
+	a.t.Helper()
+	_, text, ok := strings.Cut(answer, `"requestState":"`)
+	if !ok {
+		a.t.Fatal(answer)
+	}
+	text, _, _ = strings.Cut(text, `"`)
+	return text
+}
+
+// TestAbandonedGivesWay: who does not come back to a question is not waited for longer than a
+// minute once the server asks about another call. Neither call ever has the answer of the other.
+func TestAbandonedGivesWay(t *testing.T) {
+	leave(t, func(a *abandoned) {
+		first := a.state(a.call("a", ""))
+		time.Sleep(50 * time.Second)
+		if got := a.call("b", ""); !strings.Contains(got, "ambiguous") || !strings.Contains(got, "another call waits") {
+			t.Error(got)
+		}
+		<-a.ended
+		time.Sleep(20 * time.Second)
+		if got := a.call("b", ""); !strings.Contains(got, "ambiguous") || !strings.Contains(got, "call again") {
+			t.Error(got) // the question may still be one of the first call
+		}
+		<-a.ended
+		select {
+		case <-a.ended:
+		case <-time.After(time.Second):
+			t.Error("the first call goes on")
+		}
+		if got := a.call("b", a.state(a.call("b", ""))); !strings.Contains(got, `"heard":{"about":"b"}`) {
+			t.Error(got)
+		}
+		if got := a.call("a", first); strings.Contains(got, "heard") || strings.Contains(got, "refused") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestAwaitedIsNotAbandoned: who answers within a minute, or where nobody else is in the way,
+// is waited for.
+func TestAwaitedIsNotAbandoned(t *testing.T) {
+	leave(t, func(a *abandoned) {
+		first := a.state(a.call("a", ""))
+		time.Sleep(30 * time.Second)
+		a.call("b", "")
+		if got := a.call("a", first); !strings.Contains(got, `"heard":{"about":"a"}`) {
+			t.Error(got)
+		}
+		second := a.state(a.call("b", ""))
+		time.Sleep(9 * time.Minute)
+		if got := a.call("b", second); !strings.Contains(got, `"heard":{"about":"b"}`) {
+			t.Error(got)
+		}
+	})
+}
