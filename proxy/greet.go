@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -259,7 +261,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 		return nil, errClosed
 	}
 	t.sweep(s.now())
-	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now()) {
+	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), maps.Values(t.sessions)) {
 		return nil, errSessions
 	}
 	t.sessions[id] = one
@@ -279,13 +281,39 @@ func (t *tenant) sweep(now time.Time) {
 // forgotten is how long a session must have been out of use to make room for another.
 const forgotten = time.Minute
 
+// makeRoom evicts a session that has servers of its own, as no more of them may run.
+func (t *tenant) makeRoom() bool {
+	t = t.whole()
+	var having []*session
+	for _, in := range t.inner() {
+		if in.hasServers() {
+			having = append(having, in.only)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.evict(t.server.now(), slices.Values(having))
+}
+
+// hasServers reports whether one has been reached.
+func (t *tenant) hasServers() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.lines {
+		if l.ups.Load() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // evict ends the session that nobody has used for the longest, of those that are
 // not in use: many clients never say that they are done. The lock is held.
-func (t *tenant) evict(now time.Time) bool {
+func (t *tenant) evict(now time.Time, of iter.Seq[*session]) bool {
 	var oldest *session
 	var longest time.Duration
-	for _, s := range t.sessions {
-		if idle := s.idle(now); idle > max(longest, forgotten) {
+	for s := range of {
+		if idle := s.idle(now); idle > max(longest, forgotten) && t.sessions[s.id] == s {
 			oldest, longest = s, idle
 		}
 	}

@@ -107,7 +107,7 @@ func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
 		Info:         []byte(`{"name":"capgate","version":` + string(wire.AppendString(nil, l.tenant.server.version)) + `}`),
 		Capabilities: l.capabilities(),
 	}
-	p := Peer{Agent: l.tenant.agent, Client: client, Events: loose{l}, Decide: l.decide}
+	p := Peer{Agent: l.tenant.agent, Client: client, Events: loose{l}, Decide: l.decide, Room: l.tenant.makeRoom}
 	if l.tenant.only == nil || l.up().modernOnly.Load() {
 		return l.up().Open(ctx, p)
 	}

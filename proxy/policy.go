@@ -139,6 +139,10 @@ type Peer struct {
 
 	// Decide asks again for what a server in this process is about to touch.
 	Decide func(*capability.Requirement) error
+
+	// Room ends, soon, what somebody has left behind who has servers of his own, as another
+	// may not run beside them. It reports whether there was any. It may be nil.
+	Room func() bool
 }
 
 // pins returns what to do about the definition of one tool.

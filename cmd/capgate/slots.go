@@ -1,6 +1,10 @@
 package main
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // slots are the places of the processes that may run at once. Who has a share of them
 // already leaves the last share to others: one agent that opens sessions without end
@@ -28,6 +32,32 @@ func (s *slots) take(agent string) bool {
 	}
 	s.taken++
 	s.of[agent]++
+	return true
+}
+
+// How long a process that is ended may take to make room for another, and how often one looks for it.
+const (
+	roomTime  = 5 * time.Second
+	placeTime = 20 * time.Millisecond
+)
+
+// await is take that has room made where there is none.
+func (s *slots) await(ctx context.Context, agent string, room func() bool) bool {
+	if s.take(agent) {
+		return true
+	}
+	if room == nil || !room() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, roomTime)
+	defer cancel()
+	for !s.take(agent) {
+		select {
+		case <-time.After(placeTime):
+		case <-ctx.Done():
+			return false
+		}
+	}
 	return true
 }
 

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestSlots: one agent alone gets most places, and never those that another one needs
 // for its first servers. Where there are few, there is nothing to share.
@@ -26,5 +29,27 @@ func TestSlots(t *testing.T) {
 		if got := take("third"); got != 1 {
 			t.Errorf("of %d one place was given back, and %d were taken", tt.most, got)
 		}
+	}
+}
+
+// TestAwaitedSlot: where no place is left, room is made, and what is ended in its own time
+// leaves one. Nobody waits where there is none to be made.
+func TestAwaitedSlot(t *testing.T) {
+	s := newSlots(1)
+	made := 0
+	room := func() bool {
+		if made++; made > 1 {
+			return false
+		}
+		go func() { time.Sleep(3 * placeTime); s.give("scout") }()
+		return true
+	}
+	for i, want := range []bool{true, true, false} {
+		if got := s.await(t.Context(), "scout", room); got != want {
+			t.Errorf("the %d. process: %v", i+1, got)
+		}
+	}
+	if s.await(t.Context(), "scout", nil) || made != 2 {
+		t.Errorf("room was made %d times", made)
 	}
 }

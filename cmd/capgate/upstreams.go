@@ -269,7 +269,7 @@ func (s *servers) openProgram(u *config.Upstream, counted []string) func(context
 			return nil, &upstream.Failed{Upstream: u.Name, Text: "cannot be started", Unsent: true, Err: err}
 		}
 		slots := s.slots // a reload keeps them
-		if !slots.take(p.Agent) {
+		if !slots.await(ctx, p.Agent, p.Room) {
 			return nil, &upstream.Failed{Upstream: u.Name, Text: fmt.Sprintf("cannot be started: of %d processes, all run that may for this agent", slots.most), Unsent: true}
 		}
 		ctx, cancel := context.WithTimeout(ctx, u.Start)
