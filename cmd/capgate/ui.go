@@ -100,7 +100,8 @@ func (u *ui) fail(err error) {
 		u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), cmp.Or(e.Hint, hint))
 		return
 	}
-	u.wrong(strings.ReplaceAll(err.Error(), "\n", "; "), hint)
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	u.wrong(strings.Join(lines, "; "), hint)
 }
 
 func (u *ui) wrong(text, hint string) {
