@@ -91,6 +91,7 @@ func quoted(text string, longest int) string {
 // a [*Refused], and the call is then denied.
 func (t *Tool) Require(c Call) ([]Need, error) {
 	r := reading{Call: c, tool: t}
+	r.measure()
 	if err := r.arguments(); err != nil {
 		return nil, err
 	}
@@ -107,6 +108,7 @@ type reading struct {
 	programs programs
 	words    []keyed
 	secrets  []wire.Value // where handles are honoured
+	lookups  lookups
 }
 
 func (r *reading) arguments() error {
@@ -159,6 +161,9 @@ func (r *reading) conclude() error {
 func (r *reading) need(at place, q *capability.Requirement, err error) error {
 	if err != nil {
 		return unreadable(at, err)
+	}
+	if err := r.overlong(at); err != nil {
+		return err
 	}
 	if len(r.needs) >= most {
 		return tooMany("", "requirements")

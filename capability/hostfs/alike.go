@@ -19,7 +19,7 @@ const maxEntries = 1 << 14
 // is not there, "" if there is none: a server may open the one for the other, which
 // can be a link to anywhere. Where there are several, nobody knows which,
 // and where there are as many entries as may be looked at, whether there is one.
-func alike(dir, name string, most int) (string, error) {
+func alike(dir, name string, most int, effort *int) (string, error) {
 	if !hasForms(name) {
 		return "", nil
 	}
@@ -28,7 +28,9 @@ func alike(dir, name string, most int) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	most = min(most, max(*effort/effortOfName, 1))
 	names, err := f.Readdirnames(most)
+	*effort -= effortOfName * len(names)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}

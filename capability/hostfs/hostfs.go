@@ -12,7 +12,16 @@ import (
 const (
 	maxLinks = 40   // symbolic links in one walk, as in Linux
 	maxSteps = 4096 // components in one walk, those of links included
+
+	// maxEffort is what one walk may cost. The kernel looks each component up from the
+	// root, so that it costs more the deeper it lies; every name in a directory that
+	// others are compared with counts as well.
+	maxEffort    = 1 << 18
+	depthOfOne   = 8 // bytes of a place that cost one more
+	effortOfName = 2
 )
+
+var errEffort = errors.New("it takes too long to look up")
 
 // FS is the file system of this machine. The zero value is ready to use; it
 // keeps nothing between calls.
@@ -21,11 +30,18 @@ type FS struct{}
 // Real returns where an absolute path leads, with every symbolic link followed
 // and each ".." taken from where the walk then is. A tail that does not exist
 // stays as written, unless it holds "..": nobody knows what it would climb out of.
-func (FS) Real(path string) (string, error) {
+func (f FS) Real(path string) (string, error) {
+	effort := maxEffort
+	return f.Within(path, &effort)
+}
+
+// Within is Real for one of several paths, which share an effort: what the walk costs is
+// taken off it, and once nothing is left, there are no more walks.
+func (FS) Within(path string, effort *int) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("the path %q is not absolute", path)
 	}
-	w := walk{at: make([]byte, 0, len(path)), rest: path}
+	w := walk{at: make([]byte, 0, len(path)), rest: path, effort: effort}
 	for w.rest != "" {
 		if err := w.step(); err != nil {
 			return "", fmt.Errorf("resolve %q: %w", path, err)
@@ -43,6 +59,7 @@ type walk struct {
 	rest         string // what is still to walk from there
 	missing      bool   // at does not exist
 	links, steps int
+	effort       *int // that is left
 }
 
 // step resolves the next component.
@@ -76,10 +93,13 @@ func (w *walk) enter(parent int, more bool) error {
 	if more && isMagicDir(place) {
 		return fmt.Errorf("%s names what is open or numbered elsewhere", place)
 	}
+	if *w.effort -= 1 + len(place)/depthOfOne; *w.effort < 0 {
+		return errEffort
+	}
 	info, err := os.Lstat(place)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		other, err := alike(place[:parent+1], place[parent+1:], maxEntries)
+		other, err := alike(place[:parent+1], place[parent+1:], maxEntries, w.effort)
 		if other == "" || err != nil {
 			w.missing = true
 			return err

@@ -214,3 +214,46 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestEffort: paths that share an effort are looked up as long as there is some, and what lies
+// deep costs more than as many steps elsewhere.
+func TestEffort(t *testing.T) {
+	const depth = 100
+	folders := strings.Repeat("folder/", depth)
+	base := dir(t, nil, folders)
+	spent := func(path string) int {
+		const all = 1 << 20
+		effort := all
+		if _, err := (hostfs.FS{}).Within(path, &effort); err != nil {
+			t.Error(err)
+		}
+		return all - effort
+	}
+	if top, deep := spent(base+"/"+strings.Repeat("folder/../", depth)), spent(base+"/"+folders); deep < 3*top {
+		t.Errorf("%d steps cost %d, and as many down %d", depth, top, deep)
+	}
+	effort, found := 100*spent(base), 0
+	for range 200 {
+		if _, err := (hostfs.FS{}).Within(base, &effort); err == nil {
+			found++
+		}
+	}
+	if found != 100 || effort >= 0 {
+		t.Errorf("%d paths were found, and %d is left", found, effort)
+	}
+	if _, err := (hostfs.FS{}).Real(base + "/" + folders); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEffortOfNames: what a name is compared with counts as well.
+func TestEffortOfNames(t *testing.T) {
+	base := dir(t, nil, "a", "b", "c", "d")
+	plain, accented := 1<<10, 1<<10
+	if _, err := (hostfs.FS{}).Within(base+"/e", &plain); err != nil {
+		t.Error(err)
+	}
+	if _, err := (hostfs.FS{}).Within(base+"/\u00e9", &accented); err != nil || accented >= plain {
+		t.Errorf("%d is left, and %d of a plain name, %v", accented, plain, err)
+	}
+}

@@ -1,0 +1,53 @@
+package mapping_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/mapping"
+)
+
+// slow is a file system in which each look costs something.
+type slow struct{ cost int }
+
+func (slow) Real(string) (string, error) { return "", errors.New("nobody counts this") }
+
+func (s slow) Within(path string, effort *int) (string, error) {
+	if *effort -= s.cost; *effort < 0 {
+		return "", errors.New("it takes too long")
+	}
+	return path, nil
+}
+
+// TestLookups: the paths of one call are looked up with one effort, whatever names them.
+func TestLookups(t *testing.T) {
+	for _, test := range []struct {
+		role string
+		cost int
+		want capability.Code
+	}{
+		{`{ "p[*]": fs.read }`, 100, ""},
+		{`{ "p[*]": fs.read }`, 1 << 10, capability.LimitExceeded},
+		{`{ "p[*]": { verb: fs.read, tree: true } }`, 1 << 10, capability.LimitExceeded},
+		{`{ p: proc.exec }`, 1 << 10, capability.LimitExceeded},
+	} {
+		words := make([]string, 1000)
+		for i := range words {
+			words[i] = fmt.Sprintf(`"/w/%d"`, i)
+		}
+		words[0] = `"ls"`
+		c := callOf(t, `{"p":[`+strings.Join(words, ",")+`]}`)
+		c.View.FS = slow{test.cost}
+		needs, err := parseTool(t, test.role).Require(c)
+		refused := (*mapping.Refused)(nil)
+		switch errors.As(err, &refused); {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", test.role, err)
+		case test.want != "" && (refused == nil || refused.Code != test.want):
+			t.Errorf("%s: %d needs, %v", test.role, len(needs), err)
+		}
+	}
+}
