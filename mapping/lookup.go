@@ -4,7 +4,7 @@ import "capgate/capability"
 
 // mostLooked is what it may cost to look up all the paths of one call, as the file system
 // counts it: a thousand that lie deep take minutes, which nobody who asks could end.
-const mostLooked = 1 << 18
+const mostLooked = 1 << 20
 
 // measured is a file system that counts what looking costs.
 type measured interface {

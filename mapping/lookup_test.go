@@ -29,10 +29,10 @@ func TestLookups(t *testing.T) {
 		cost int
 		want capability.Code
 	}{
-		{`{ "p[*]": fs.read }`, 100, ""},
-		{`{ "p[*]": fs.read }`, 1 << 10, capability.LimitExceeded},
-		{`{ "p[*]": { verb: fs.read, tree: true } }`, 1 << 10, capability.LimitExceeded},
-		{`{ p: proc.exec }`, 1 << 10, capability.LimitExceeded},
+		{`{ "p[*]": fs.read }`, 1000, ""},
+		{`{ "p[*]": fs.read }`, 1 << 12, capability.LimitExceeded},
+		{`{ "p[*]": { verb: fs.read, tree: true } }`, 1 << 12, capability.LimitExceeded},
+		{`{ p: proc.exec }`, 1 << 12, capability.LimitExceeded},
 	} {
 		words := make([]string, 1000)
 		for i := range words {
