@@ -51,3 +51,15 @@ func TestLookups(t *testing.T) {
 		}
 	}
 }
+
+// TestLookupsOfResource: so are the ways in which the address of a file may be read.
+func TestLookupsOfResource(t *testing.T) {
+	var none *mapping.Mapping
+	for cost, want := range map[int]capability.Code{1 << 10: "", 1 << 19: capability.LimitExceeded} {
+		_, err := none.Resource("s", "file:///w/%2541%2542", capability.View{Cwd: "/w", FS: slow{cost}})
+		refused := (*mapping.Refused)(nil)
+		if errors.As(err, &refused) != (want != "") || refused != nil && refused.Code != want {
+			t.Errorf("%d: %v", cost, err)
+		}
+	}
+}

@@ -104,6 +104,7 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 	scheme = strings.ToLower(scheme)
 	uri = scheme + ":" + rest
 	r := reading{Call: Call{View: v}}
+	r.measure()
 	res := m.resource(uri)
 	for _, f := range res.fixed {
 		if err := r.fixed(f); err != nil {
