@@ -14,4 +14,5 @@
 // own open is not seen. Hard links and bind mounts are names like any other. A
 // path below /proc/self is that of this process, not of the upstream. What may
 // be opened is left to the operating-system sandbox, which has none of these gaps.
+// What takes too long to look up, as it lies hundreds of folders deep, is not found.
 package hostfs
