@@ -148,11 +148,7 @@ func TestLongSocket(t *testing.T) {
 // TestGatewayFindings: what may be meant as it is written, and hardly ever is.
 func TestGatewayFindings(t *testing.T) {
 	for in, want := range map[string]string{
-		"{a: {command: [x]}}":                                                          "undeclared",
-		"{a: {command: [x], tools: {y: {pins: off}}}}":                                 "undeclared",
-		"{a: {command: [x], tools: {y: {declares: {}}}}}":                              "",
-		"{a: {command: [x], unmediated: true}}":                                        "",
-		"{a: {builtin: net}}":                                                          "",
+		"{a: {command: [x]}}": "",
 		"{a: {url: 'https://a.b', declares: {}, headers: {Authorization: x}}}":         "clear_secret",
 		"{a: {url: 'https://a.b', declares: {}, headers: {X-Api-Key: x}}}":             "clear_secret",
 		"{a: {url: 'https://a.b', declares: {}, headers: {Accept-Language: x}}}":       "",

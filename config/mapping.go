@@ -37,12 +37,8 @@ func LoadMappings(c *Config) (map[string]*mapping.Mapping, []capability.Finding,
 	}
 	all := slices.Sorted(maps.Keys(l.byName))
 	for _, u := range c.Upstreams {
-		switch m := l.byName[u.Mapping]; {
-		case u.Mapping == "":
-		case m == nil:
+		if u.Mapping != "" && l.byName[u.Mapping] == nil {
 			l.add(u.MappingPos, meant(u.Mapping, all, "there are "+strings.Join(all, ", ")), "there is no mapping %q", clip(u.Mapping))
-		case u.undeclared() && !m.Declares():
-			l.findings = append(l.findings, u.forgotten())
 		}
 	}
 	if err := l.err(); err != nil {

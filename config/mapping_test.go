@@ -47,13 +47,27 @@ func TestLoadMappings(t *testing.T) {
 	}
 }
 
-// TestMappingDeclares: a server is forgotten only when its mapping declares nothing either.
-func TestMappingDeclares(t *testing.T) {
-	for name, want := range map[string]int{"filesystem": 0, "memory": 1} {
-		c := parse(t, "agents: a\nupstreams: {a: {command: [x], mapping: "+name+"}}\n")
-		_, findings, err := config.LoadMappings(c)
-		if err != nil || len(findings) != want {
-			t.Errorf("%s: %v, %v", name, findings, err)
+// TestUndeclared: a server is undeclared only when nothing is written of it or of a tool of it, and
+// its mapping declares nothing either.
+func TestUndeclared(t *testing.T) {
+	for in, want := range map[string]bool{
+		"{command: [x]}":                             true,
+		"{command: [x], mapping: memory}":            true,
+		"{command: [x], tools: {y: {pins: off}}}":    true,
+		"{command: [x], mapping: filesystem}":        false,
+		"{command: [x], declares: {}}":               false,
+		"{command: [x], tools: {y: {declares: {}}}}": false,
+		"{command: [x], unmediated: true}":           false,
+		"{builtin: net}":                             false,
+	} {
+		c := parse(t, "agents: a\nupstreams: {a: "+in+"}\n")
+		all, _, err := config.LoadMappings(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, got := c.Upstreams[0].Undeclared(all[c.Upstreams[0].Mapping])
+		if got != want || f.Code != "undeclared" || f.Pos != pos(2, 13) || f.Hint == "" {
+			t.Errorf("%s: %v, %+v", in, got, f)
 		}
 	}
 }

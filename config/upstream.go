@@ -202,7 +202,6 @@ func (r *reader) complete(n *yaml.Node, own Limits, at int, c *Config) {
 	r.credentials(n, u, c)
 	r.prefixes(n, at, c)
 	r.known(u)
-	r.callable(u)
 }
 
 // known refuses a mapping that cannot be anywhere. Where there are folders of
@@ -214,32 +213,18 @@ func (r *reader) known(u *Upstream) {
 	}
 }
 
-// callable warns of a server that was forgotten to be given anything. What the mapping
-// of one declares, [LoadMappings] knows.
-func (r *reader) callable(u *Upstream) {
-	if u.Mapping == "" && u.undeclared() {
-		f := u.forgotten()
-		r.warn(f.Pos, f.Code, f.Text, f.Hint)
-	}
-}
-
-// undeclared reports whether nothing is declared of the server by itself.
-func (u *Upstream) undeclared() bool {
+// Undeclared says of a server that nothing is declared of it, by itself or by its mapping,
+// which only agents of the Ethos dialect demand.
+func (u *Upstream) Undeclared(m *mapping.Mapping) (capability.Finding, bool) {
+	none := !u.Declared && !u.Unmediated && u.Builtin == "" && !m.Declares()
 	for _, t := range u.Tools {
-		if t.Declared {
-			return false
-		}
+		none = none && !t.Declared
 	}
-	return !u.Declared && !u.Unmediated && u.Builtin == ""
-}
-
-// forgotten is the finding of a server of which nothing is declared.
-func (u *Upstream) forgotten() capability.Finding {
 	return capability.Finding{
 		Code: "undeclared", Severity: capability.Warning, Pos: u.Pos,
 		Text: "the upstream " + u.Name + " declares nothing, so that agents of the Ethos dialect cannot call its tools",
 		Hint: "write declares: with what it may touch, or unmediated: true",
-	}
+	}, none
 }
 
 // within keeps the root of the builtin fs inside the sandbox.

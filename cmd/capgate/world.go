@@ -13,6 +13,7 @@ import (
 	"capgate/capability/hostfs"
 	"capgate/config"
 	"capgate/gate"
+	"capgate/mapping"
 	"capgate/proxy"
 	"capgate/skills"
 )
@@ -91,6 +92,7 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 	findings = append(findings, lib.Findings()...)
 	findings = append(findings, strangers(cfg, roster)...)
 	findings = append(findings, unofferedTools(roster)...)
+	findings = append(findings, undeclared(cfg, mappings, roster)...)
 	w := &world{
 		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
 		gate: &gate.Gate{Roster: roster, Fence: fence(own, sealed, view), Wide: cfg.Skills.Wide},
@@ -154,6 +156,23 @@ func strangers(cfg *config.Config, roster *agents.Roster) []capability.Finding {
 		for _, agent := range p.Agents {
 			say("provider_agent", p.Pos, agent, fmt.Sprintf("%s: there is no agent %s", p.Name, agent))
 		}
+	}
+	return all
+}
+
+// undeclared are the servers whose tools some agent cannot call as nothing is declared of them.
+func undeclared(cfg *config.Config, mappings map[string]*mapping.Mapping, roster *agents.Roster) []capability.Finding {
+	var all []capability.Finding
+	for ag := range roster.All() {
+		if ag.Record == nil || ag.Record.Dialect != capability.Ethos {
+			continue
+		}
+		for _, u := range cfg.Upstreams {
+			if f, none := u.Undeclared(mappings[u.Mapping]); none {
+				all = append(all, f)
+			}
+		}
+		break
 	}
 	return all
 }
