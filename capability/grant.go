@@ -143,7 +143,11 @@ func (c *compiler) add(spec Spec) {
 		g := Grant{entry: e, spec: s}
 		if err := c.scope(&g); err != nil {
 			g.inert = err.text
-			c.say(Warning, err.code, s.Pos, fmt.Sprintf("%s is inert: %s", e.Verb, err.text), err.hint)
+			severity := Warning
+			if s.Origin != "" && err.code == codeAnyProgram { // that one stands beside what it was written for
+				severity = Note
+			}
+			c.say(severity, err.code, s.Pos, fmt.Sprintf("%s is inert: %s", e.Verb, err.text), err.hint)
 		}
 		g.text = g.spec.String()
 		said := g.inert + "\x00" + g.text // what is inert stands for nothing else

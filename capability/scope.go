@@ -21,6 +21,8 @@ const (
 	codeRoot    = "no_root"
 	codeOutside = "outside_root"
 	codeValue   = "invalid_value"
+
+	codeAnyProgram = "any_program"
 )
 
 // scope compiles the scope of a grant, or says why it allows nothing. Nothing
@@ -361,7 +363,7 @@ func (c *compiler) anyProgram(g *Grant) *refusal {
 	if g.any = true; g.entry.Verb != "proc.exec" || !c.opts.Unconfined {
 		return nil
 	}
-	err := refuse("any_program", "any program could do whatever it likes, as nothing confines programs yet")
+	err := refuse(codeAnyProgram, "any program could do whatever it likes, as nothing confines programs yet")
 	err.hint = "name the programs: cmds: [git, rg]"
 	return err
 }
