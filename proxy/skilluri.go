@@ -192,10 +192,10 @@ func loosePath(uri string) string {
 		}
 		s, _, _ = strings.Cut(s, ":")
 		s, _, _ = strings.Cut(s, ";")
-		if s != ".." {
-			s = strings.TrimRight(s, ".")
+		if s == ".." { // some readers move there, and others leave the dots out
+			return skillPrefix
 		}
-		segments[i] = s
+		segments[i] = strings.TrimRight(s, ".")
 	}
 	return scheme + ":" + path.Clean(strings.Join(segments, "/"))
 }
