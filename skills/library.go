@@ -163,6 +163,21 @@ func (l *Library) Skill(path string) (*Skill, bool) {
 	return s, ok
 }
 
+// Within returns what of a library is still as it was: what has another digest by now, or is gone, is
+// not in it, and what is there requires what it did and what it does.
+func (l *Library) Within(now *Library) *Library {
+	kept := &Library{byPath: map[string]*Skill{}, findings: l.findings, opts: l.opts, folders: l.folders}
+	for s := range l.All() {
+		if again, ok := now.Skill(s.Path); ok && again.Digest == s.Digest && again.Broken == "" {
+			both := *s
+			both.Needs = slices.Concat(s.Needs, again.Needs)
+			kept.skills, kept.byPath[s.Path] = append(kept.skills, &both), &both
+		}
+	}
+	kept.digest = kept.sum()
+	return kept
+}
+
 // Findings returns what is to be said of the folders and of their skills.
 func (l *Library) Findings() []capability.Finding {
 	if l == nil {

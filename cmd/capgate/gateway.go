@@ -18,6 +18,7 @@ import (
 	"capgate/guardrail"
 	"capgate/proxy"
 	"capgate/secrets"
+	"capgate/skills"
 	"capgate/store"
 )
 
@@ -409,11 +410,13 @@ func wider(w *world, log *slog.Logger) error {
 	return nil
 }
 
-// narrow puts records in force within the last policy, also while it cannot be read which
+// narrow puts records and skills in force within the last policy, also while it cannot be read which
 // tokens there are: then those of before are good.
 func (g *gateway) narrow(roster *agents.Roster) error {
 	p, now := *g.world.policy, *g.world
-	now.roster = roster
+	cfg := now.cfg
+	p.Skills = p.Skills.Within(skills.Load(cfg.SkillOptions(now.view), cfg.Skills.Folders...))
+	now.roster, now.policy = roster, &proxy.Policy{Skills: p.Skills}
 	p.Hash += "-narrowed-" + policyHash(&now)
 	before := g.world.gate
 	p.Gate = &gate.Gate{Roster: roster, Fence: before.Fence, Tools: before.Tools, Wide: before.Wide, Within: before}
