@@ -110,3 +110,27 @@ func TestIrregular(t *testing.T) {
 		}
 	}
 }
+
+// TestWithin: of a library is left what is in another as it was, and it requires what it does in both.
+func TestWithin(t *testing.T) {
+	dir := tree(t, map[string]string{"a/SKILL.md": md("a") + "Run !`date`.\n", "b/SKILL.md": md("b"), "c/SKILL.md": md("c"), "d/SKILL.md": md("d")})
+	s, _ := skills.Load(options(), dir).Skill("a")
+	read := options()
+	read.Vouched = map[string]string{"a": s.Digest}
+	before := skills.Load(read, dir)
+	put(t, filepath.Join(dir, "b/SKILL.md"), md("b", "allowed-tools: Bash"))
+	put(t, filepath.Join(dir, "c/more"), "x")
+	if err := os.Remove(filepath.Join(dir, "d/SKILL.md")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "e/SKILL.md"), md("e"))
+	now := skills.Load(options(), dir)
+	for _, one := range []*skills.Library{before.Within(now), now.Within(before)} {
+		if diff := cmp.Diff(map[string]string{"a": "proc.eval"}, outline(one)); diff != "" {
+			t.Error(diff)
+		}
+		if one.Digest() == before.Digest() || one.Digest() == now.Digest() {
+			t.Error("it has the name of another")
+		}
+	}
+}
