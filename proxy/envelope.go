@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 
-	"capgate/capability"
 	"capgate/wire"
 )
 
@@ -40,7 +39,7 @@ type malformed struct {
 	text string
 }
 
-func (m *malformed) Error() string { return string(capability.MalformedRequest) + ": " + m.text }
+func (m *malformed) Error() string { return m.text }
 
 // Codes of JSON-RPC and of the protocol.
 const (

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"capgate/capability"
 	"capgate/wire"
 )
 
@@ -87,7 +86,7 @@ func (v *visit) index(l *letter) *spoilt {
 		defer func() { <-v.tenant.reading }()
 	}
 	if err := l.doc.Parse(l.body, wire.Limits{Bytes: v.server.limits.Body}); err != nil {
-		return &spoilt{http.StatusBadRequest, codeParse, string(capability.MalformedRequest) + ": " + err.Error()}
+		return &spoilt{http.StatusBadRequest, codeParse, err.Error()}
 	}
 	if m := l.doc.Memory(); m > trusted && !v.Take(m) {
 		return crowded()

@@ -232,7 +232,7 @@ func (p *pipe) refused(text string) string {
 func (p *pipe) line(line []byte) {
 	doc := new(wire.Doc)
 	if err := doc.Parse(line, wire.Limits{Bytes: p.server.limits.Body}); err != nil {
-		p.refuse(requestID(line), codeParse, string(capability.MalformedRequest)+": "+err.Error())
+		p.refuse(requestID(line), codeParse, err.Error())
 		return
 	}
 	m, err := readMessage(doc)
