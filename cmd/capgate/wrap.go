@@ -92,6 +92,9 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
+	if !found && len(o.grants) == 0 {
+		a.ui.note("no --grant is given, so that nothing of the server is shown; capgate wrap --help has an example")
+	}
 	if o.listen == "" {
 		return a.runStdio(ctx, w, ag.ID, func(*gateway) (source, error) { return source{fixed: w.cfg, view: w.view}, nil })
 	}
