@@ -34,7 +34,9 @@ import (
 //	what it becomes
 //
 // kills is an expression: a test whose name it finds must fail. The tree itself
-// is never touched: the changed file reaches the compiler as an overlay.
+// is never touched: the changed file reaches the compiler as an overlay, at first
+// with the others that can be told apart when they run (see bundle). One that lives
+// there is built once more by itself, and so is one that cannot be among others.
 type mutant struct {
 	name     string
 	file     string
@@ -90,7 +92,14 @@ func TestMutants(t *testing.T) {
 		}
 		all = append(all, m)
 	}
-	checkBaseline(t, root, all)
+	made, err := newBundle(t.Context(), root, t.TempDir(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d mutants were built together", len(made.turns), len(all))
+	if !t.Run("baseline", func(t *testing.T) { checkBaseline(t, made, all) }) {
+		return
+	}
 
 	rows, lives := make([]string, len(all)), make([]string, len(all))
 	t.Cleanup(func() { printTable(t, rows); printLast(t, lives) })
@@ -100,7 +109,7 @@ func TestMutants(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			got, detail := m.run(t.Context(), root, t.TempDir())
+			got, detail := made.run(t.Context(), m, t.TempDir())
 			for again := 1; got != killed && again < mutantTries; again++ {
 				t.Logf("%s, and tried again: %s", got, detail)
 				got, detail = m.run(t.Context(), root, t.TempDir())
@@ -187,9 +196,9 @@ func top(kills string) string {
 	return strings.Join(tops, "|")
 }
 
-// checkBaseline proves that the guarding tests pass on the tree as it is: a
+// checkBaseline proves that the guarding tests pass while it is no mutant's turn: a
 // test that is red already kills everything.
-func checkBaseline(t *testing.T, root string, all []mutant) {
+func checkBaseline(t *testing.T, made *bundle, all []mutant) {
 	t.Helper()
 	type pkgs string
 	tops := map[pkgs][]string{}
@@ -202,15 +211,18 @@ func checkBaseline(t *testing.T, root string, all []mutant) {
 		}
 	}
 	for key, names := range tops {
-		out, err := goTest(t.Context(), root, strings.Join(names, "|"), strings.Fields(string(key)))
-		if err != nil {
-			t.Fatalf("the tests are red before any mutant: %v\n%s", err, out)
-		}
-		for _, name := range names {
-			if !regexp.MustCompile(`(?m)^=== RUN +[^ ]*` + name).MatchString(out) {
-				t.Fatalf("no test of %s is called %s", key, name)
+		t.Run(string(key), func(t *testing.T) {
+			t.Parallel()
+			out, err := made.test(t.Context(), t.TempDir(), strings.Join(names, "|"), strings.Fields(string(key)), noTurn)
+			if err != nil {
+				t.Fatalf("the tests are red before any mutant: %v\n%s", err, out)
 			}
-		}
+			for _, name := range names {
+				if !regexp.MustCompile(`(?m)^=== RUN +[^ ]*` + name).MatchString(out) {
+					t.Errorf("no test is called %s", name)
+				}
+			}
+		})
 	}
 }
 
@@ -223,6 +235,11 @@ func (m mutant) run(ctx context.Context, root, dir string) (outcome, string) {
 	ctx, cancel := context.WithTimeout(ctx, mutantTime)
 	defer cancel()
 	out, err := goTest(ctx, root, top(m.kills.String()), m.packages, "-overlay="+overlay)
+	return m.judge(ctx, out, err)
+}
+
+// judge says what tests made of the mutant.
+func (m mutant) judge(ctx context.Context, out string, err error) (outcome, string) {
 	failed := failedTests(out)
 	switch {
 	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"), ctx.Err() != nil:
