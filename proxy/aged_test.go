@@ -39,6 +39,35 @@ func (s *scripted) takes(d time.Duration) {
 	s.slow = d
 }
 
+// first is what the first connection was opened with.
+func (s *scripted) first() proxy.Peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peers[0]
+}
+
+// newest is what the last one was opened with.
+func (s *scripted) newest() proxy.Peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peers[len(s.peers)-1]
+}
+
+// hangsUp ends the first connection.
+func (s *scripted) hangsUp() error {
+	s.mu.Lock()
+	conn := s.conns[0]
+	s.mu.Unlock()
+	return conn.Close()
+}
+
+// answers is how it answers what is no list, from now on.
+func (s *scripted) answers(reply func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reply = reply
+}
+
 // TestListsAge: a server that tells of no changes is asked for its lists again after a while,
 // so that a definition which has changed is noticed, by calls as well, and sessions are told.
 func TestListsAge(t *testing.T) {
@@ -221,7 +250,7 @@ func TestHeardAgain(t *testing.T) {
 	c.request("tools/list", "{}")
 	before := s.asked("tools/list")
 	s.takes(4 * time.Second)
-	s.peers[len(s.peers)-1].Events.Notify(upstream.HeardAgain, nil)
+	s.newest().Events.Notify(upstream.HeardAgain, nil)
 	start := time.Now()
 	for range 3 {
 		if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
@@ -251,7 +280,7 @@ func TestChangedWhileFetched(t *testing.T) {
 	done := make(chan said)
 	go func() { done <- call() }()
 	<-time.After(300 * time.Millisecond)
-	s.peers[len(s.peers)-1].Events.Notify("notifications/tools/list_changed", nil)
+	s.newest().Events.Notify("notifications/tools/list_changed", nil)
 	if a := <-done; denialOf(t, a).Code != "tool_quarantined" {
 		t.Error(a.Raw)
 	}
@@ -274,7 +303,7 @@ func TestListsThatGrow(t *testing.T) {
 	for n := range 400 {
 		list = append(list, fmt.Sprintf(`{"uri":"note:///%d","name":"note %d","description":"%s"}`, n, n, strings.Repeat("x", 500)))
 		s.relist("resources/list", `"resources":[`+strings.Join(list, ",")+`]`)
-		s.peers[len(s.peers)-1].Events.Notify("notifications/resources/list_changed", nil)
+		s.newest().Events.Notify("notifications/resources/list_changed", nil)
 		c.request("resources/list", "{}")
 	}
 	if now := heap(); now > before+20<<20 {

@@ -150,16 +150,16 @@ func TestTimeWhileAsked(t *testing.T) {
 				t.Errorf("a slow person: %s", a.Raw)
 			}
 			asks := s.reply
-			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			s.answers(func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
 				if a, err := asks(ctx, r, sink); err != nil || a.Type == "input_required" {
 					return a, err
 				}
 				return hang(ctx, r, sink)
-			}
+			})
 			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || !strings.Contains(a.Raw, "in time") || took < 3*askLimit || took > 6*askLimit {
 				t.Errorf("after the answer: %s: %s", took, a.Raw)
 			}
-			s.reply = hang
+			s.answers(hang)
 			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || took < askLimit || took > 4*askLimit {
 				t.Errorf("nothing was asked: %s: %s", took, a.Raw)
 			}
@@ -193,7 +193,7 @@ func TestTimeOfAllWhileAsked(t *testing.T) {
 	call(10)
 	call(20)
 	go func() {
-		if _, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
+		if _, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
 			t.Error(err)
 		}
 		close(heard)
@@ -281,12 +281,12 @@ func TestTimeOfOthersWhileAsked(t *testing.T) {
 	c.initialize(able)
 	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
 	id := in.question()
-	s.reply = hang
+	s.answers(hang)
 	start := time.Now()
 	if a, took := w.client("boss").answered(t, false, able, args, ""), time.Since(start); denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
 		t.Errorf("another agent's call: %s: %s", took, a.Raw)
 	}
-	s.reply = asks
+	s.answers(asks)
 	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
 		t.Fatal(resp.StatusCode)
 	}

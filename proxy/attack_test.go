@@ -333,11 +333,8 @@ func (s *site) describe(a *attack, modern bool) string {
 	w := s.serve(a, proxy.Options{}, up)
 	if a.Hint.Pinned != nil {
 		s.ask(w, modern, "tools/list", "", "")
-		server.mu.Lock()
-		server.lists["tools/list"] = `"tools":[` + string(a.Args) + `]`
-		sink := server.peers[0].Events
-		server.mu.Unlock()
-		sink.Notify("notifications/tools/list_changed", nil)
+		server.relist("tools/list", `"tools":[`+string(a.Args)+`]`)
+		server.first().Events.Notify("notifications/tools/list_changed", nil)
 	}
 	name := "up__" + def.Name
 	got := s.outcome(s.ask(w, modern, "tools/call", name, `"name":`+quoted(name)+`,"arguments":{}`), server)

@@ -72,7 +72,7 @@ func TestExpiredStreamsEnd(t *testing.T) {
 	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 	k.forward(2 * tokenLife)
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	if got := session.next(); got != "" {
 		t.Errorf("the session hears %s", got)
 	}
@@ -172,9 +172,7 @@ func TestUpdatesObeyGrants(t *testing.T) {
 	}
 	w.write("scout", "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes:///b\"] }\n---\n")
 	w.adopt()
-	s.mu.Lock()
-	sink := s.peers[0].Events
-	s.mu.Unlock()
+	sink := s.first().Events
 	for _, uri := range []string{"notes:///a", "notes:///c", "notes:///b"} {
 		sink.Notify("notifications/resources/updated", []byte(`{"uri":"`+uri+`"}`))
 	}
@@ -203,8 +201,8 @@ func TestShared(t *testing.T) {
 			c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
 		}
 		want := map[bool]string{true: "", false: "agents/scout"}[shared]
-		if s.peers[0].Agent != want || int(s.opened.Load()) != map[bool]int{true: 1, false: 2}[shared] {
-			t.Errorf("shared %v: %d connections, the first for %q", shared, s.opened.Load(), s.peers[0].Agent)
+		if s.first().Agent != want || int(s.opened.Load()) != map[bool]int{true: 1, false: 2}[shared] {
+			t.Errorf("shared %v: %d connections, the first for %q", shared, s.opened.Load(), s.first().Agent)
 		}
 	}
 }
@@ -259,7 +257,7 @@ func TestChangesWithoutEnd(t *testing.T) {
 	}
 	before := asked()
 	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(time.Millisecond) {
-		s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
 	}
 	if n := asked() - before; n < 2 || n > int(long/slow)/2 {
 		t.Errorf("it was asked %d times", n)
@@ -267,7 +265,7 @@ func TestChangesWithoutEnd(t *testing.T) {
 	s.mu.Lock()
 	s.lists["tools/list"] = `"tools":[` + tool("read_text_file", "path") + `]`
 	s.mu.Unlock()
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	if names := toolNames(t, c.request("tools/list", `{}`)); len(names) != 1 {
 		t.Errorf("the last change is not seen: %v", names)
 	}

@@ -87,7 +87,9 @@ func TestServedSkillsAreBound(t *testing.T) {
 			}
 		}
 		s.tamper("skill://greet/SKILL.md", other)
+		s.mu.Lock()
 		s.files = map[string]string{"skill://greet/SKILL.md": other, "skill://greet/more.txt": "more"}
+		s.mu.Unlock()
 		s.list(s.entries()...)
 		s.changed()
 		if n := len(listSkills(t, scout.request)); n != 0 {
@@ -125,7 +127,7 @@ func TestServedSkillsAreWatched(t *testing.T) {
 	s.files = map[string]string{"skill://greet/SKILL.md": s.files["skill://greet/SKILL.md"], "skill://greet/more.txt": "less"}
 	s.mu.Unlock()
 	s.list(s.entries()...)
-	s.peers[0].Events.Notify("notifications/resources/updated", []byte(`{"uri":"skill://greet/more.txt"}`))
+	s.first().Events.Notify("notifications/resources/updated", []byte(`{"uri":"skill://greet/more.txt"}`))
 	heard := session.next() + session.next()
 	if !strings.Contains(heard, "resources/list_changed") || !strings.Contains(heard, `"params":{"uri":"skill://files/greet/more.txt"}`) {
 		t.Errorf("heard is %s", heard)
@@ -155,7 +157,7 @@ func TestUpdatesOfHiddenSkills(t *testing.T) {
 	)
 	listener.next() // the acknowledgement
 	for _, uri := range []string{"skills/hid/a.md", "skills/hid/notes-of-bob.md", "skills/hid", "skills/hid/a.md?v=2", "SKILLS/hid/a.md", "skills/other/SKILL.md", "README"} {
-		s.peers[0].Events.Notify("notifications/resources/updated", []byte(`{"uri":"repo://acme/x/`+uri+`"}`))
+		s.first().Events.Notify("notifications/resources/updated", []byte(`{"uri":"repo://acme/x/`+uri+`"}`))
 	}
 	for _, in := range []*events{session, listener} {
 		if got := in.next(); !strings.Contains(got, "repo://acme/x/README") {
@@ -177,7 +179,7 @@ func TestUpdatesOfNewSkills(t *testing.T) {
 	}
 	in := c.open(t.Context(), t, http.MethodGet, "")
 	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-	tell := s.peers[0].Events.Notify
+	tell := s.first().Events.Notify
 	for name, again := range map[string]func(){
 		"new":     func() { tell("notifications/resources/list_changed", nil) },
 		"another": func() { tell(upstream.HeardAgain, nil) },

@@ -156,9 +156,9 @@ func TestHostileUpdatesAreScrubbed(t *testing.T) {
 		}
 	}
 	for _, uri := range []string{"db://h/hunter2", "db://hunter2", "db://hunter2/t", "db://h/t?token=hunter2#t", "db://h/\\hunter2\""} {
-		s.peers[0].Events.Notify("notifications/resources/updated", []byte(quoted(map[string]string{"uri": uri})))
+		s.first().Events.Notify("notifications/resources/updated", []byte(quoted(map[string]string{"uri": uri})))
 	}
-	s.peers[0].Events.Notify("notifications/resources/updated", []byte(`{"uri":"db://h/last"}`))
+	s.first().Events.Notify("notifications/resources/updated", []byte(`{"uri":"db://h/last"}`))
 	for in, want := range map[*events]string{session: `"db://h"`, listener: `"db://h/"`} {
 		seen := ""
 		for !strings.Contains(seen, "db://h/last") {

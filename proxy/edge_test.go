@@ -114,9 +114,7 @@ func TestUpdatedOnce(t *testing.T) {
 	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
 		t.Fatal(a.Raw)
 	}
-	s.mu.Lock()
-	sink := s.peers[0].Events
-	s.mu.Unlock()
+	sink := s.first().Events
 	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
 	sink.Notify("notifications/message", []byte(`{"level":"info","data":"end"}`))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -271,9 +269,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	w := start(t, map[string]string{"scout": reader}, up)
 	c := w.client("scout")
 	c.initialize(`{"elicitation":{}}`)
-	s.mu.Lock()
-	sink := s.peers[0].Events
-	s.mu.Unlock()
+	sink := s.first().Events
 	large := []byte(`{"level":"info","data":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for range 64 {
 		sink.Notify("notifications/message", large)

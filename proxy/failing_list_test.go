@@ -113,7 +113,7 @@ func TestWithdrawnMeanwhile(t *testing.T) {
 	}()
 	until(t, "asked", func() bool { return s.asked("tools/list") > 1 })
 	s.relist("tools/list", `"tools":[`+tool("read_media_file", "path")+`]`)
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	if a := <-called; denialOf(t, a).Code != "unknown_tool" {
 		t.Error(a.Raw)
 	}
@@ -194,7 +194,7 @@ func TestToldMeanwhile(t *testing.T) {
 			w.server.Recheck()
 		} else {
 			s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
-			s.peers[0].Events.Notify(upstream.HeardAgain, nil)
+			s.first().Events.Notify(upstream.HeardAgain, nil)
 		}
 		select {
 		case got := <-in:

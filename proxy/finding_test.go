@@ -423,9 +423,7 @@ func TestListChangedFloodIsBounded(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	c.request("tools/list", "{}")
-	s.mu.Lock()
-	events := s.peers[0].Events
-	s.mu.Unlock()
+	events := s.first().Events
 	before := runtime.NumGoroutine()
 	for range 2000 {
 		events.Notify("notifications/tools/list_changed", nil)

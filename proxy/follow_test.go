@@ -113,9 +113,7 @@ func agreed(r upstream.Request) []byte {
 // agent hears of it.
 func (s *scripted) tells(t *testing.T, in *events) {
 	t.Helper()
-	s.mu.Lock()
-	sink := s.peers[len(s.peers)-1].Events
-	s.mu.Unlock()
+	sink := s.newest().Events
 	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
 	in.updated(t, "notes:///a")
 }
@@ -156,7 +154,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 		busy.Store(1)
 		if modern {
 			end <- struct{}{}
-		} else if err := s.conns[0].Close(); err != nil {
+		} else if err := s.hangsUp(); err != nil {
 			t.Fatal(err)
 		}
 		reaches(t, asked, 2, "asked again")
@@ -238,9 +236,7 @@ func TestSubscriptionMovesSlowly(t *testing.T) {
 			s.tells(t, in)
 			continue
 		}
-		s.mu.Lock()
-		sink := s.peers[len(s.peers)-1].Events
-		s.mu.Unlock()
+		sink := s.newest().Events
 		<-time.After(50 * time.Millisecond) // so that it is watched
 		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
 		w.write("scout", strings.Replace(everything, `uris: ["**"]`, `uris: ["notes:///b"]`, 1))
@@ -416,7 +412,7 @@ func TestSubscriptionsLeftMeanwhile(t *testing.T) {
 			for range many {
 				restart <- struct{}{}
 			}
-		} else if err := s.conns[0].Close(); err != nil {
+		} else if err := s.hangsUp(); err != nil {
 			t.Fatal(err)
 		}
 		reaches(t, &asked, many+1, "asked again")
@@ -477,9 +473,7 @@ func TestUpdatedBelow(t *testing.T) {
 		if a := c.request("resources/subscribe", quoted(map[string]string{"uri": folder})); a.Error != nil {
 			t.Fatal(a.Raw)
 		}
-		s.mu.Lock()
-		sink := s.peers[len(s.peers)-1].Events
-		s.mu.Unlock()
+		sink := s.newest().Events
 		for _, uri := range []string{"notes:///ab", "notes:///a/secret/c", "notes:///", strings.Repeat("/", 1<<16), "notes:///a/b/1"} {
 			sink.Notify("notifications/resources/updated", []byte(quoted(map[string]string{"uri": uri})))
 		}

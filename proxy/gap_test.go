@@ -39,7 +39,7 @@ func TestEditDuringLook(t *testing.T) {
 	slow := s.takes
 	slow(500 * time.Millisecond)
 	n := s.asked("tools/list")
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	until(t, "asked", func() bool { return s.asked("tools/list") > n })
 	first.delete()
 	w.write("scout", readerAndWriter)
@@ -79,7 +79,7 @@ func TestUnkept(t *testing.T) {
 	broken(errors.New("no room"))
 	n := s.asked("tools/list")
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	until(t, "asked", func() bool { return s.asked("tools/list") > n })
 	rest()
 	broken(nil)
@@ -110,7 +110,7 @@ func TestDoubtWhileAged(t *testing.T) {
 	until(t, "asked", func() bool { return s.asked("tools/list") > n })
 	k.forward(time.Millisecond)
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
-	s.peers[0].Events.Notify(upstream.HeardAgain, nil)
+	s.first().Events.Notify(upstream.HeardAgain, nil)
 	<-listed
 	if soon(in) == "" {
 		t.Error("nobody is told")
@@ -129,7 +129,7 @@ func TestWatchedInAGap(t *testing.T) {
 	if a := c.request("resources/subscribe", `{"uri":"note:///a"}`); a.Error != nil {
 		t.Fatal(a.Raw)
 	}
-	s.peers[0].Events.Notify(upstream.HeardAgain, nil)
+	s.first().Events.Notify(upstream.HeardAgain, nil)
 	if got := soon(in); !strings.Contains(got, "note:///a") {
 		t.Errorf("told %q", got)
 	}
@@ -209,9 +209,7 @@ func TestToldWhileSubscribing(t *testing.T) {
 			s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
 		}
 		tell := func(uri string) {
-			s.mu.Lock()
-			sink := s.peers[0].Events
-			s.mu.Unlock()
+			sink := s.first().Events
 			sink.Notify("notifications/resources/updated", []byte(uriParams(uri)))
 		}
 		s.reply = tellsFirst(modern, tell)
@@ -267,7 +265,7 @@ func TestManyChanges(t *testing.T) {
 	}
 	for range 2 { // nobody takes it yet
 		for i := range many {
-			s.peers[0].Events.Notify("notifications/resources/updated", fmt.Appendf(nil, `{"uri":"note:///r%d"}`, i))
+			s.first().Events.Notify("notifications/resources/updated", fmt.Appendf(nil, `{"uri":"note:///r%d"}`, i))
 		}
 	}
 	in, told := c.listen(), 0

@@ -79,10 +79,10 @@ type scripted struct {
 	info  upstream.Info
 	lists map[string]string // the members of list results, by method
 	reply func(ctx context.Context, r upstream.Request, s upstream.Sink) (upstream.Answer, error)
-	quiet bool          // it does not note what reaches it
 	slow  time.Duration // in which it lists something
+	quiet bool          // it does not note what reaches it
 
-	mu     sync.Mutex
+	mu     sync.Mutex // of lists, reply and slow as well, once it is open
 	got    []upstream.Request
 	peers  []proxy.Peer
 	conns  []upstream.Conn
@@ -152,7 +152,7 @@ func (c *scriptedConn) Call(ctx context.Context, r upstream.Request, s upstream.
 	c.server.mu.Lock()
 	c.server.got = append(c.server.got, r)
 	list, isList := c.server.lists[r.Method]
-	slow := c.server.slow
+	slow, reply := c.server.slow, c.server.reply
 	c.server.mu.Unlock()
 	if isList {
 		<-time.After(slow)
@@ -170,8 +170,8 @@ func (c *scriptedConn) Call(ctx context.Context, r upstream.Request, s upstream.
 			member = "resourceTemplates"
 		}
 		return upstream.Answer{Result: []byte(`{"` + member + `":[]}`)}, nil
-	case c.server.reply != nil:
-		return c.server.reply(ctx, r, s)
+	case reply != nil:
+		return reply(ctx, r, s)
 	}
 	return upstream.Answer{Result: []byte(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 }

@@ -14,9 +14,7 @@ func loosely(say func(events upstream.Sink)) *scripted {
 	s := &scripted{}
 	s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
 		if r.Method == "tools/call" {
-			s.mu.Lock()
-			events := s.peers[len(s.peers)-1].Events
-			s.mu.Unlock()
+			events := s.newest().Events
 			say(events)
 		}
 		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil

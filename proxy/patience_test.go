@@ -172,9 +172,7 @@ func TestStreamOutlivesItsEvents(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w, ended := b.stream(ctx, "scout", b.open("scout"))
-		s.mu.Lock()
-		sink := s.peers[0].Events
-		s.mu.Unlock()
+		sink := s.first().Events
 		sink.Notify("notifications/message", []byte(`{"level":"info","data":1}`))
 		synctest.Wait()
 		if !strings.Contains(w.text(), `"data":1`) {
@@ -473,7 +471,7 @@ func TestFirstListIsNotTheNext(t *testing.T) {
 				t.Errorf("after %v: %s", took, w.Body)
 			}
 			s.takes(time.Hour)
-			s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+			s.first().Events.Notify("notifications/tools/list_changed", nil)
 		}
 	})
 }

@@ -82,7 +82,9 @@ func TestScarabManifest(t *testing.T) {
 			w.adopt()
 			s := &site{t: t}
 			for _, modern := range []bool{false, true} {
+				server.mu.Lock()
 				server.got = nil
+				server.mu.Unlock()
 				if got := s.outcome(s.ask(w, modern, "tools/call", "fs_read", `"name":"fs_read","arguments":{"what":"/srv/a"}`), server); got != test.want {
 					t.Errorf("%s", got)
 				}

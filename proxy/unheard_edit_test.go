@@ -73,7 +73,7 @@ func TestBackWithinRest(t *testing.T) {
 		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 		slow := s.takes
 		slow(400 * time.Millisecond)
-		s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
 		if got := <-in; !strings.Contains(got, "tools/list_changed") {
 			t.Fatal(got)
 		}
@@ -149,7 +149,7 @@ func TestToldBeforeAsked(t *testing.T) {
 	go func() { listed <- c.request("tools/list", "{}") }()
 	until(t, "asked", func() bool { return s.asked("tools/list") > 1 })
 	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
-	s.peers[0].Events.Notify("notifications/tools/list_changed", nil)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
 	if denialOf(t, a).Code != "tool_quarantined" {
 		t.Error(a.Raw)
@@ -174,7 +174,7 @@ func TestSkillToldOf(t *testing.T) {
 	k.forward(61 * time.Second)
 	c.request("resources/list", "{}") // which waits for less
 	s.relist("resources/list", `"resources":[`+entry("one")+`,`+entry("two")+`]`)
-	s.peers[0].Events.Notify("notifications/resources/list_changed", nil)
+	s.first().Events.Notify("notifications/resources/list_changed", nil)
 	if got := skillURIs(listSkills(t, c.request)); len(got) != 2 {
 		t.Error(got)
 	}
@@ -192,7 +192,7 @@ func TestHeardAgainInVain(t *testing.T) {
 	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
 	n := s.asked("tools/list")
 	s.relist("tools/list", `"tools":"none"`)
-	s.peers[0].Events.Notify(upstream.HeardAgain, nil)
+	s.first().Events.Notify(upstream.HeardAgain, nil)
 	until(t, "asked", func() bool { return s.asked("tools/list") > n })
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
 	select {

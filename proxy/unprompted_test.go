@@ -59,7 +59,7 @@ func TestAmbiguousIsAnEvent(t *testing.T) {
 		go func() { answers <- c.w.client("scout").modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`) }()
 		<-up
 	}
-	_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+	_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
 	if err == nil || !strings.Contains(err.Error(), "ambiguous") {
 		t.Error(err)
 	}
@@ -88,7 +88,7 @@ func TestAskedElsewhere(t *testing.T) {
 	<-up
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+		_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
 		done <- err
 	}()
 	var m struct {
@@ -134,7 +134,7 @@ func TestAskedOverACall(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		_, err := s.peers[len(s.peers)-1].Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+		_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
 		done <- err
 	}()
 	select {
