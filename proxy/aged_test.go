@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -104,52 +105,56 @@ func TestListsAge(t *testing.T) {
 // TestOldListIsKept: what was known of a server whose lists cannot be had any more, or take
 // long, can be called on, and nobody waits long for it.
 func TestOldListIsKept(t *testing.T) {
-	k := new(clock)
-	s := &scripted{}
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	for _, broken := range []func(){
-		func() { s.relist("tools/list", `"tools":"none"`) },
-		func() { s.takes(3 * time.Second) },
-	} {
-		broken()
-		k.forward(2 * time.Minute)
-		start := time.Now()
-		for range 3 {
-			if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
-				t.Error(a.Raw)
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		s := &scripted{}
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		for _, broken := range []func(){
+			func() { s.relist("tools/list", `"tools":"none"`) },
+			func() { s.takes(3 * time.Second) },
+		} {
+			broken()
+			k.forward(2 * time.Minute)
+			start := time.Now()
+			for range 3 {
+				if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
+					t.Error(a.Raw)
+				}
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("waited %s", took)
 			}
 		}
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("waited %s", took)
-		}
-	}
+	})
 }
 
 // TestOldListOfOne: a call waits for the list of its own server, not for those of others.
 func TestOldListOfOne(t *testing.T) {
-	k := new(clock)
-	s, other := &scripted{}, &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}
-	own := files(t, s)
-	own.Prefix = "" // so that any server could have the tool
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, own, &proxy.Upstream{Name: "other", Prefix: "other", Open: other.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	other.takes(4 * time.Second)
-	for _, ahead := range []time.Duration{0, 2 * time.Minute} {
-		k.forward(ahead)
-		start := time.Now()
-		a := c.request("tools/call", `{"name":"read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-		if took := time.Since(start); !strings.Contains(a.Raw, "done") || took > agedAtMost/2 {
-			t.Errorf("%s later, after %s: %s", ahead, took, a.Raw)
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		s, other := &scripted{}, &scripted{lists: map[string]string{"tools/list": `"tools":[]`}}
+		own := files(t, s)
+		own.Prefix = "" // so that any server could have the tool
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, own, &proxy.Upstream{Name: "other", Prefix: "other", Open: other.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		other.takes(4 * time.Second)
+		for _, ahead := range []time.Duration{0, 2 * time.Minute} {
+			k.forward(ahead)
+			start := time.Now()
+			a := c.request("tools/call", `{"name":"read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+			if took := time.Since(start); !strings.Contains(a.Raw, "done") || took > agedAtMost/2 {
+				t.Errorf("%s later, after %s: %s", ahead, took, a.Raw)
+			}
 		}
-	}
-	if n := s.asked("tools/list"); n != 2 {
-		t.Errorf("asked for its list %d times", n)
-	}
+		if n := s.asked("tools/list"); n != 2 {
+			t.Errorf("asked for its list %d times", n)
+		}
+	})
 }
 
 // agedAtMost is how long a call waits for a list that is old.
@@ -158,41 +163,43 @@ const agedAtMost = time.Second
 // TestListsThatFail: however often agents ask, a server whose list cannot be had is asked for
 // it about once a second.
 func TestListsThatFail(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		s := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "prompts/list": `"prompts":"none"`}}
-		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Shared: shared})
-		c := w.client("scout")
-		c.initialize("{}")
-		made := map[any]bool{}
-		for range 100 {
-			c.request("tools/list", "{}")
-			c.request("resources/read", `{"uri":"notes:///a"}`)
-			cat, err := w.server.Known("scout")
-			if made[cat] = true; err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		for _, shared := range []bool{false, true} {
+			s := &scripted{lists: map[string]string{"tools/list": `"tools":[]`, "prompts/list": `"prompts":"none"`}}
+			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Shared: shared})
+			c := w.client("scout")
+			c.initialize("{}")
+			made := map[any]bool{}
+			for range 100 {
+				c.request("tools/list", "{}")
+				c.request("resources/read", `{"uri":"notes:///a"}`)
+				cat, err := w.server.Known("scout")
+				if made[cat] = true; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(made) > 3 {
+				t.Errorf("shared %t: lists were made %d times in a moment", shared, len(made))
+			}
+			if n := s.asked("prompts/list"); n > 2 {
+				t.Errorf("shared %t: asked %d times in a moment", shared, n)
+			}
+			before := s.asked("prompts/list")
+			<-time.After(2500 * time.Millisecond)
+			if n := s.asked("prompts/list") - before; n > 4 || n == 0 {
+				t.Errorf("shared %t: asked %d times, when nobody asks", shared, n)
+			}
+			if e := c.open(t.Context(), t, http.MethodDelete, ""); e.resp.StatusCode != http.StatusNoContent {
+				t.Fatal(e.resp.StatusCode)
+			}
+			<-time.After(1500 * time.Millisecond)
+			before = s.asked("prompts/list")
+			<-time.After(1500 * time.Millisecond)
+			if n := s.asked("prompts/list") - before; n > 0 {
+				t.Errorf("shared %t: asked %d times, when nobody is there", shared, n)
 			}
 		}
-		if len(made) > 3 {
-			t.Errorf("shared %t: lists were made %d times in a moment", shared, len(made))
-		}
-		if n := s.asked("prompts/list"); n > 2 {
-			t.Errorf("shared %t: asked %d times in a moment", shared, n)
-		}
-		before := s.asked("prompts/list")
-		<-time.After(2500 * time.Millisecond)
-		if n := s.asked("prompts/list") - before; n > 4 || n == 0 {
-			t.Errorf("shared %t: asked %d times, when nobody asks", shared, n)
-		}
-		if e := c.open(t.Context(), t, http.MethodDelete, ""); e.resp.StatusCode != http.StatusNoContent {
-			t.Fatal(e.resp.StatusCode)
-		}
-		<-time.After(1500 * time.Millisecond)
-		before = s.asked("prompts/list")
-		<-time.After(1500 * time.Millisecond)
-		if n := s.asked("prompts/list") - before; n > 0 {
-			t.Errorf("shared %t: asked %d times, when nobody is there", shared, n)
-		}
-	}
+	})
 }
 
 // TestNotGranted: a server that acknowledges a subscription without the resource has refused.
@@ -243,47 +250,53 @@ func TestBurst(t *testing.T) {
 // TestHeardAgain: who is listened to once more is asked for its lists, for which nobody
 // waits long.
 func TestHeardAgain(t *testing.T) {
-	s := &scripted{}
-	w := start(t, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	before := s.asked("tools/list")
-	s.takes(4 * time.Second)
-	s.newest().Events.Notify(upstream.HeardAgain, nil)
-	start := time.Now()
-	for range 3 {
-		if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
-			t.Error(a.Raw)
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		before := s.asked("tools/list")
+		s.takes(4 * time.Second)
+		time.Sleep(time.Millisecond) // it was asked before
+		s.newest().Events.Notify(upstream.HeardAgain, nil)
+		until(t, "asked", func() bool { return s.asked("tools/list") > before })
+		start := time.Now()
+		for range 3 {
+			if a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`); !strings.Contains(a.Raw, "done") {
+				t.Error(a.Raw)
+			}
 		}
-	}
-	if took := time.Since(start); took > 2*time.Second || s.asked("tools/list") != before+1 {
-		t.Errorf("%s, asked %d times", took, s.asked("tools/list")-before)
-	}
+		if took := time.Since(start); took > 2*time.Second || s.asked("tools/list") != before+1 {
+			t.Errorf("%s, asked %d times", took, s.asked("tools/list")-before)
+		}
+	})
 }
 
 // TestChangedWhileFetched: a tool that changes while an old list is fetched is not called by
 // what was known of it.
 func TestChangedWhileFetched(t *testing.T) {
-	k := new(clock)
-	s := &scripted{}
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize("{}")
-	call := func() said {
-		return c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-	}
-	call()
-	k.forward(2 * time.Minute)
-	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
-	s.takes(600 * time.Millisecond)
-	done := make(chan said)
-	go func() { done <- call() }()
-	<-time.After(300 * time.Millisecond)
-	s.newest().Events.Notify("notifications/tools/list_changed", nil)
-	if a := <-done; denialOf(t, a).Code != "tool_quarantined" {
-		t.Error(a.Raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		s := &scripted{}
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		call := func() said {
+			return c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+		}
+		call()
+		k.forward(2 * time.Minute)
+		s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
+		s.takes(600 * time.Millisecond)
+		done := make(chan said)
+		go func() { done <- call() }()
+		<-time.After(300 * time.Millisecond)
+		s.newest().Events.Notify("notifications/tools/list_changed", nil)
+		if a := <-done; denialOf(t, a).Code != "tool_quarantined" {
+			t.Error(a.Raw)
+		}
+	})
 }
 
 // TestListsThatGrow: what a server listed before is not kept beside what it lists now.
@@ -314,17 +327,19 @@ func TestListsThatGrow(t *testing.T) {
 // TestRecheckOfNothing: where there is nothing to judge, nothing is made anew each time
 // somebody looks for approvals.
 func TestRecheckOfNothing(t *testing.T) {
-	s := &scripted{lists: map[string]string{"tools/list": `"tools":"none"`}}
-	w := startWith(t, proxy.Options{Pins: new(drawer)}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	before := s.asked("tools/list")
-	for range 25 {
-		w.server.Recheck()
-		<-time.After(20 * time.Millisecond)
-	}
-	if n := s.asked("tools/list") - before; n > 2 {
-		t.Errorf("asked %d times in half a second", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{lists: map[string]string{"tools/list": `"tools":"none"`}}
+		w := startWith(t, proxy.Options{Pins: new(drawer)}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		before := s.asked("tools/list")
+		for range 25 {
+			w.server.Recheck()
+			<-time.After(20 * time.Millisecond)
+		}
+		if n := s.asked("tools/list") - before; n > 2 {
+			t.Errorf("asked %d times in half a second", n)
+		}
+	})
 }

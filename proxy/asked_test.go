@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -139,30 +140,32 @@ func TestTimeWhileAsked(t *testing.T) {
 	for _, pair := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
 		t.Run(eras[pair[0]]+" to "+eras[pair[1]], func(t *testing.T) {
 			t.Parallel()
-			s := questioner(pair[1], "elicitation/create", `{"message":"?"}`)
-			c, args := asking(t, s)
-			c.thinks = 2 * askLimit
-			call := func() (said, time.Duration) {
-				start := time.Now()
-				return c.answered(t, pair[0], able, args, answer), time.Since(start)
-			}
-			if a, _ := call(); !strings.Contains(a.Raw, `"heard"`) {
-				t.Errorf("a slow person: %s", a.Raw)
-			}
-			asks := s.reply
-			s.answers(func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-				if a, err := asks(ctx, r, sink); err != nil || a.Type == "input_required" {
-					return a, err
+			synctest.Test(t, func(t *testing.T) {
+				s := questioner(pair[1], "elicitation/create", `{"message":"?"}`)
+				c, args := asking(t, s)
+				c.thinks = 2 * askLimit
+				call := func() (said, time.Duration) {
+					start := time.Now()
+					return c.answered(t, pair[0], able, args, answer), time.Since(start)
 				}
-				return hang(ctx, r, sink)
+				if a, _ := call(); !strings.Contains(a.Raw, `"heard"`) {
+					t.Errorf("a slow person: %s", a.Raw)
+				}
+				asks := s.reply
+				s.answers(func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+					if a, err := asks(ctx, r, sink); err != nil || a.Type == "input_required" {
+						return a, err
+					}
+					return hang(ctx, r, sink)
+				})
+				if a, took := call(); denialOf(t, a).Code != "upstream_failed" || !strings.Contains(a.Raw, "in time") || took < 3*askLimit || took > 6*askLimit {
+					t.Errorf("after the answer: %s: %s", took, a.Raw)
+				}
+				s.answers(hang)
+				if a, took := call(); denialOf(t, a).Code != "upstream_failed" || took < askLimit || took > 4*askLimit {
+					t.Errorf("nothing was asked: %s: %s", took, a.Raw)
+				}
 			})
-			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || !strings.Contains(a.Raw, "in time") || took < 3*askLimit || took > 6*askLimit {
-				t.Errorf("after the answer: %s: %s", took, a.Raw)
-			}
-			s.answers(hang)
-			if a, took := call(); denialOf(t, a).Code != "upstream_failed" || took < askLimit || took > 4*askLimit {
-				t.Errorf("nothing was asked: %s: %s", took, a.Raw)
-			}
 		})
 	}
 }
@@ -170,160 +173,168 @@ func TestTimeWhileAsked(t *testing.T) {
 // TestTimeOfAllWhileAsked: a program does not say for which call it asks, and may look at no
 // other until it has its answer. So the time of all of them stands still.
 func TestTimeOfAllWhileAsked(t *testing.T) {
-	up, heard := make(chan struct{}, 3), make(chan struct{})
-	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
-		up <- struct{}{}
-		select {
-		case <-heard:
-			return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
-		case <-ctx.Done():
-			return upstream.Answer{}, ctx.Err()
+	synctest.Test(t, func(t *testing.T) {
+		up, heard := make(chan struct{}, 3), make(chan struct{})
+		s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+			up <- struct{}{}
+			select {
+			case <-heard:
+				return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
+			case <-ctx.Done():
+				return upstream.Answer{}, ctx.Err()
+			}
+		}}
+		c, args := asking(t, s)
+		c.initialize(`{"elicitation":{}}`)
+		in := c.open(t.Context(), t, http.MethodGet, "")
+		answers := make(chan said, 3)
+		call := func(id int) {
+			one := *c
+			one.next = id
+			go func() { answers <- one.request("tools/call", `{`+args+`}`) }()
+			<-up
 		}
-	}}
-	c, args := asking(t, s)
-	c.initialize(`{"elicitation":{}}`)
-	in := c.open(t.Context(), t, http.MethodGet, "")
-	answers := make(chan said, 3)
-	call := func(id int) {
-		one := *c
-		one.next = id
-		go func() { answers <- one.request("tools/call", `{`+args+`}`) }()
-		<-up
-	}
-	call(10)
-	call(20)
-	go func() {
-		if _, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
-			t.Error(err)
+		call(10)
+		call(20)
+		go func() {
+			if _, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
+				t.Error(err)
+			}
+			close(heard)
+		}()
+		id := in.question()
+		call(30)
+		<-time.After(2 * askLimit)
+		if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+			t.Fatal(resp.StatusCode)
 		}
-		close(heard)
-	}()
-	id := in.question()
-	call(30)
-	<-time.After(2 * askLimit)
-	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
-		t.Fatal(resp.StatusCode)
-	}
-	for range 3 {
-		if a := <-answers; !strings.Contains(a.Raw, `"heard":true`) {
-			t.Error(a.Raw)
+		for range 3 {
+			if a := <-answers; !strings.Contains(a.Raw, `"heard":true`) {
+				t.Error(a.Raw)
+			}
 		}
-	}
+	})
 }
 
 // TestTimeOfParkedWhileAsked: nor does that of the calls of a client without sessions, where
 // a question waits for it to come back.
 func TestTimeOfParkedWhileAsked(t *testing.T) {
-	const able = `{"elicitation":{}}`
-	var calls atomic.Int32
-	var questions sync.WaitGroup
-	questions.Add(2)
-	s := &scripted{reply: func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-		if calls.Add(1) <= 2 {
-			if _, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
-				return upstream.Answer{}, err
+	synctest.Test(t, func(t *testing.T) {
+		const able = `{"elicitation":{}}`
+		var calls atomic.Int32
+		var questions sync.WaitGroup
+		questions.Add(2)
+		s := &scripted{reply: func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if calls.Add(1) <= 2 {
+				if _, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`)); err != nil {
+					return upstream.Answer{}, err
+				}
+				sink.Notify("notifications/progress", []byte(`{"progressToken":"`+r.Token+`","progress":1}`))
+				questions.Done()
 			}
-			sink.Notify("notifications/progress", []byte(`{"progressToken":"`+r.Token+`","progress":1}`))
-			questions.Done()
+			heard := make(chan struct{})
+			go func() { questions.Wait(); close(heard) }()
+			select {
+			case <-heard:
+				return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
+			case <-ctx.Done():
+				return upstream.Answer{}, ctx.Err()
+			}
+		}}
+		c, args := asking(t, s)
+		one := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
+		two := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
+		answers := make(chan said, 3)
+		call := func(id int, more string) {
+			own := *c
+			own.next = id
+			go func() { answers <- own.modern("tools/call", `{`+args+more+`}`, able+`,"progressToken":"second"`) }()
 		}
-		heard := make(chan struct{})
-		go func() { questions.Wait(); close(heard) }()
-		select {
-		case <-heard:
-			return upstream.Answer{Result: []byte(`{"content":[],"heard":true}`)}, nil
-		case <-ctx.Done():
-			return upstream.Answer{}, ctx.Err()
+		back := func(in input) string {
+			return `,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"` + in.RequestState + `"`
 		}
-	}}
-	c, args := asking(t, s)
-	one := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
-	two := inputOf(t, c.modern("tools/call", `{`+args+`}`, able+`,"progressToken":"first"`))
-	answers := make(chan said, 3)
-	call := func(id int, more string) {
-		own := *c
-		own.next = id
-		go func() { answers <- own.modern("tools/call", `{`+args+more+`}`, able+`,"progressToken":"second"`) }()
-	}
-	back := func(in input) string {
-		return `,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"` + in.RequestState + `"`
-	}
-	call(10, "")
-	call(20, back(one))
-	<-time.After(2 * askLimit)
-	call(30, back(two))
-	progress := 0
-	for range 3 {
-		a := <-answers
-		if !strings.Contains(a.Raw, `"heard":true`) {
-			t.Error(a.Raw)
+		call(10, "")
+		call(20, back(one))
+		<-time.After(2 * askLimit)
+		call(30, back(two))
+		progress := 0
+		for range 3 {
+			a := <-answers
+			if !strings.Contains(a.Raw, `"heard":true`) {
+				t.Error(a.Raw)
+			}
+			progress += len(a.Before)
+			if len(a.Before) > 0 && !strings.Contains(a.Before[0], `"progressToken":"second"`) {
+				t.Error(a.Before)
+			}
 		}
-		progress += len(a.Before)
-		if len(a.Before) > 0 && !strings.Contains(a.Before[0], `"progressToken":"second"`) {
-			t.Error(a.Before)
+		if progress != 2 {
+			t.Errorf("progress was told of %d times", progress)
 		}
-	}
-	if progress != 2 {
-		t.Errorf("progress was told of %d times", progress)
-	}
+	})
 }
 
 // TestTimeOfOthersWhileAsked: of a server that agents share the time of the one call that is
 // asked about stands still.
 func TestTimeOfOthersWhileAsked(t *testing.T) {
-	s := questioner(false, "elicitation/create", `{"message":"?"}`)
-	asks := s.reply
-	up := files(t, s)
-	up.MayAsk, up.Shared = []string{"elicitation"}, true
-	w := startWith(t, proxy.Options{Limits: proxy.Limits{Call: askLimit}}, map[string]string{"scout": reader, "boss": reader}, up)
-	const able = `{"elicitation":{}}`
-	args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
-	c := w.client("scout")
-	c.initialize(able)
-	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
-	id := in.question()
-	s.answers(hang)
-	start := time.Now()
-	if a, took := w.client("boss").answered(t, false, able, args, ""), time.Since(start); denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
-		t.Errorf("another agent's call: %s: %s", took, a.Raw)
-	}
-	s.answers(asks)
-	if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
-		t.Fatal(resp.StatusCode)
-	}
-	if got := in.next(); !strings.Contains(got, `"heard"`) {
-		t.Error(got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := questioner(false, "elicitation/create", `{"message":"?"}`)
+		asks := s.reply
+		up := files(t, s)
+		up.MayAsk, up.Shared = []string{"elicitation"}, true
+		w := startWith(t, proxy.Options{Limits: proxy.Limits{Call: askLimit}}, map[string]string{"scout": reader, "boss": reader}, up)
+		const able = `{"elicitation":{}}`
+		args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+		c := w.client("scout")
+		c.initialize(able)
+		in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{`+args+`}}`)
+		id := in.question()
+		s.answers(hang)
+		start := time.Now()
+		if a, took := w.client("boss").answered(t, false, able, args, ""), time.Since(start); denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
+			t.Errorf("another agent's call: %s: %s", took, a.Raw)
+		}
+		s.answers(asks)
+		if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+			t.Fatal(resp.StatusCode)
+		}
+		if got := in.next(); !strings.Contains(got, `"heard"`) {
+			t.Error(got)
+		}
+	})
 }
 
 // TestReachedWithinTheLimit: to reach a server that may ask takes no longer than a call of it.
 func TestReachedWithinTheLimit(t *testing.T) {
-	s := &scripted{}
-	c, args := asking(t, s)
-	if a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`); !strings.Contains(a.Raw, "done") {
-		t.Fatal(a.Raw)
-	}
-	s.unreachable.Store(true)
-	s.mu.Lock()
-	conns := s.conns
-	s.mu.Unlock()
-	for _, conn := range conns {
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		c, args := asking(t, s)
+		if a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`); !strings.Contains(a.Raw, "done") {
+			t.Fatal(a.Raw)
 		}
-	}
-	for range 50 { // one that ended soon is not tried again at once
-		start := time.Now()
-		a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`)
-		took := time.Since(start)
-		if denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
-			t.Fatalf("%s: %s", took, a.Raw)
+		s.unreachable.Store(true)
+		s.mu.Lock()
+		conns := s.conns
+		s.mu.Unlock()
+		for _, conn := range conns {
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if took >= askLimit {
-			return
+		for range 50 { // one that ended soon is not tried again at once
+			start := time.Now()
+			a := c.modern("tools/call", `{`+args+`}`, `{"elicitation":{}}`)
+			took := time.Since(start)
+			if denialOf(t, a).Code != "upstream_failed" || took > 4*askLimit {
+				t.Fatalf("%s: %s", took, a.Raw)
+			}
+			if took >= askLimit {
+				return
+			}
+			<-time.After(askLimit / 10)
 		}
-		<-time.After(askLimit / 10)
-	}
-	t.Error("it was not tried again")
+		t.Error("it was not tried again")
+	})
 }
 
 // TestAskedOfSessionsFromBefore: sessions that began before the server might ask share its

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -51,11 +52,8 @@ func TestListChanged(t *testing.T) {
 	if n := len(toolNames(t, c.request("tools/list", "{}"))); n != 2 {
 		t.Errorf("%d tools", n)
 	}
-	s.mu.Lock()
-	s.lists = map[string]string{"tools/list": `"tools":[` + tool("write_file", "path") + `]`}
-	sink := s.peers[0].Events
-	s.mu.Unlock()
-	sink.Notify("notifications/tools/list_changed", nil)
+	s.relist("tools/list", `"tools":[`+tool("write_file", "path")+`]`)
+	s.first().Events.Notify("notifications/tools/list_changed", nil)
 	told("another list")
 }
 
@@ -222,11 +220,8 @@ func TestCallsFollowTheList(t *testing.T) {
 		"tool_quarantined": tool("read_text_file", "path", "another"),
 		"unknown_tool":     tool("write_file", "path"),
 	} {
-		s.mu.Lock()
-		s.lists = map[string]string{"tools/list": `"tools":[` + list + `]`}
-		sink := s.peers[0].Events
-		s.mu.Unlock()
-		sink.Notify("notifications/tools/list_changed", nil)
+		s.relist("tools/list", `"tools":[`+list+`]`)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
 		if d := denialOf(t, call()); d.Code != code {
 			t.Errorf("the call is answered %q, want %q", d.Code, code)
 		}
@@ -239,34 +234,24 @@ func TestCallsFollowTheList(t *testing.T) {
 // TestChangesWithoutEnd: a server that says again and again that its tools have changed is
 // asked for them for a part of the time, and the last change is seen all the same.
 func TestChangesWithoutEnd(t *testing.T) {
-	const slow, long = 20 * time.Millisecond, 800 * time.Millisecond
-	s := &scripted{slow: slow}
-	w := start(t, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize(`{}`)
-	c.request("tools/list", `{}`)
-	asked := func() (n int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, r := range s.got {
-			if r.Method == "tools/list" {
-				n++
-			}
+	synctest.Test(t, func(t *testing.T) {
+		const slow, long = 20 * time.Millisecond, 800 * time.Millisecond
+		s := &scripted{slow: slow}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize(`{}`)
+		c.request("tools/list", `{}`)
+		before := s.asked("tools/list")
+		for end := time.Now().Add(long); time.Now().Before(end); <-time.After(time.Millisecond) {
+			s.first().Events.Notify("notifications/tools/list_changed", nil)
 		}
-		return n
-	}
-	before := asked()
-	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(time.Millisecond) {
+		if n := s.asked("tools/list") - before; n < 2 || n > int(long/slow)/2 {
+			t.Errorf("it was asked %d times", n)
+		}
+		s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
 		s.first().Events.Notify("notifications/tools/list_changed", nil)
-	}
-	if n := asked() - before; n < 2 || n > int(long/slow)/2 {
-		t.Errorf("it was asked %d times", n)
-	}
-	s.mu.Lock()
-	s.lists["tools/list"] = `"tools":[` + tool("read_text_file", "path") + `]`
-	s.mu.Unlock()
-	s.first().Events.Notify("notifications/tools/list_changed", nil)
-	if names := toolNames(t, c.request("tools/list", `{}`)); len(names) != 1 {
-		t.Errorf("the last change is not seen: %v", names)
-	}
+		if names := toolNames(t, c.request("tools/list", `{}`)); len(names) != 1 {
+			t.Errorf("the last change is not seen: %v", names)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,37 +170,40 @@ func TestUpdatesOfHiddenSkills(t *testing.T) {
 // TestUpdatesOfNewSkills: what lies in a skill that the server has added since is told to nobody,
 // however long it takes to say which skills it has. All else is told by then.
 func TestUpdatesOfNewSkills(t *testing.T) {
-	s := newSkillServer(false, servedFiles())
-	s.lists["resources/list"] = `"resources":[{"name":"x","uri":"repo://acme/x"}]`
-	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
-	c := w.client("scout")
-	c.initialize("{}")
-	if a := c.request("resources/subscribe", uriParams("repo://acme/x")); a.Error != nil {
-		t.Fatal(a.Raw)
-	}
-	in := c.open(t.Context(), t, http.MethodGet, "")
-	until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-	tell := s.first().Events.Notify
-	for name, again := range map[string]func(){
-		"new":     func() { tell("notifications/resources/list_changed", nil) },
-		"another": func() { tell(upstream.HeardAgain, nil) },
-	} {
-		s.mu.Lock()
-		s.files["repo://acme/x/"+name+"/SKILL.md"] = skillText(name, "WebFetch(domain:example.com)", hiddenText)
-		s.mu.Unlock()
-		s.list(s.entries()...)
-		s.takes(200 * time.Millisecond)
-		again()
-		for _, uri := range []string{name + "/notes-of-bob.md", name, "README-" + name} {
-			tell("notifications/resources/updated", []byte(uriParams("repo://acme/x/"+uri)))
-			again()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSkillServer(false, servedFiles())
+		s.lists["resources/list"] = `"resources":[{"name":"x","uri":"repo://acme/x"}]`
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.initialize("{}")
+		if a := c.request("resources/subscribe", uriParams("repo://acme/x")); a.Error != nil {
+			t.Fatal(a.Raw)
 		}
-		for got := ""; !strings.Contains(got, "README-"+name); {
-			if got = in.next(); got == "" || strings.Contains(got, "/"+name) {
-				t.Fatalf("%s: told is %q", name, got)
+		in := c.open(t.Context(), t, http.MethodGet, "")
+		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+		tell := s.first().Events.Notify
+		for name, again := range map[string]func(){
+			"new":     func() { tell("notifications/resources/list_changed", nil) },
+			"another": func() { tell(upstream.HeardAgain, nil) },
+		} {
+			s.mu.Lock()
+			s.files["repo://acme/x/"+name+"/SKILL.md"] = skillText(name, "WebFetch(domain:example.com)", hiddenText)
+			s.mu.Unlock()
+			s.list(s.entries()...)
+			s.takes(200 * time.Millisecond)
+			time.Sleep(time.Millisecond) // it was asked before
+			again()
+			for _, uri := range []string{name + "/notes-of-bob.md", name, "README-" + name} {
+				tell("notifications/resources/updated", []byte(uriParams("repo://acme/x/"+uri)))
+				again()
+			}
+			for got := ""; !strings.Contains(got, "README-"+name); {
+				if got = in.next(); got == "" || strings.Contains(got, "/"+name) {
+					t.Fatalf("%s: told is %q", name, got)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestMadeUpSkills: of a skill that a server makes up as it is read, what is read is

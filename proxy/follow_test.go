@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -113,8 +114,7 @@ func agreed(r upstream.Request) []byte {
 // agent hears of it.
 func (s *scripted) tells(t *testing.T, in *events) {
 	t.Helper()
-	sink := s.newest().Events
-	sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+	s.newest().Events.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
 	in.updated(t, "notes:///a")
 }
 
@@ -141,53 +141,57 @@ func reaches(t *testing.T, count *atomic.Int64, want int64, what string) {
 // TestSubscriptionComesBack: a server that has stopped telling is asked again, whether or not
 // anybody calls it, and until it tells.
 func TestSubscriptionComesBack(t *testing.T) {
-	for _, modern := range []bool{false, true} {
-		s, asked, busy, end := teller(modern)
-		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-		c := w.client("scout")
-		c.initialize("{}")
-		in := c.open(t.Context(), t, http.MethodGet, "")
-		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
-			t.Fatal(a.Raw)
+	synctest.Test(t, func(t *testing.T) {
+		for _, modern := range []bool{false, true} {
+			s, asked, busy, end := teller(modern)
+			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+			c := w.client("scout")
+			c.initialize("{}")
+			in := c.open(t.Context(), t, http.MethodGet, "")
+			if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+				t.Fatal(a.Raw)
+			}
+			reaches(t, asked, 1, "asked at first")
+			busy.Store(1)
+			if modern {
+				end <- struct{}{}
+			} else if err := s.hangsUp(); err != nil {
+				t.Fatal(err)
+			}
+			reaches(t, asked, 2, "asked again")
+			busy.Store(0)
+			before := asked.Load()
+			reaches(t, asked, before+1, "asked until it tells")
+			in.updated(t, "notes:///a") // as it may have, unheard
+			s.tells(t, in)
+			if a := c.request("resources/unsubscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+				t.Error(a.Raw)
+			}
 		}
-		reaches(t, asked, 1, "asked at first")
-		busy.Store(1)
-		if modern {
-			end <- struct{}{}
-		} else if err := s.hangsUp(); err != nil {
-			t.Fatal(err)
-		}
-		reaches(t, asked, 2, "asked again")
-		busy.Store(0)
-		before := asked.Load()
-		reaches(t, asked, before+1, "asked until it tells")
-		in.updated(t, "notes:///a") // as it may have, unheard
-		s.tells(t, in)
-		if a := c.request("resources/unsubscribe", `{"uri":"notes:///a"}`); a.Error != nil {
-			t.Error(a.Raw)
-		}
-	}
+	})
 }
 
 // TestSubscriptionRefusedToTwo: who subscribes while another one is refused is not told that
 // the server tells.
 func TestSubscriptionRefusedToTwo(t *testing.T) {
-	s, asked, busy, _ := teller(false)
-	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-	one, two := w.client("scout"), w.client("scout")
-	one.initialize("{}")
-	two.initialize("{}")
-	busy.Store(1)
-	first := make(chan said, 1)
-	go func() { first <- one.request("resources/subscribe", `{"uri":"notes:///a"}`) }()
-	reaches(t, asked, 1, "asked by one")
-	if a, b := two.request("resources/subscribe", `{"uri":"notes:///a"}`), <-first; denialOf(t, a).Code != "upstream_failed" || denialOf(t, b).Code != "upstream_failed" {
-		t.Errorf("%s, %s", a.Raw, b.Raw)
-	}
-	busy.Store(0)
-	if a := two.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil || asked.Load() != 3 {
-		t.Errorf("asked %d times: %s", asked.Load(), a.Raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, asked, busy, _ := teller(false)
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		one, two := w.client("scout"), w.client("scout")
+		one.initialize("{}")
+		two.initialize("{}")
+		busy.Store(1)
+		first := make(chan said, 1)
+		go func() { first <- one.request("resources/subscribe", `{"uri":"notes:///a"}`) }()
+		reaches(t, asked, 1, "asked by one")
+		if a, b := two.request("resources/subscribe", `{"uri":"notes:///a"}`), <-first; denialOf(t, a).Code != "upstream_failed" || denialOf(t, b).Code != "upstream_failed" {
+			t.Errorf("%s, %s", a.Raw, b.Raw)
+		}
+		busy.Store(0)
+		if a := two.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil || asked.Load() != 3 {
+			t.Errorf("asked %d times: %s", asked.Load(), a.Raw)
+		}
+	})
 }
 
 // moving is a watcher of a resource, and what the policy says of its server: as the second
@@ -209,113 +213,120 @@ func reachedAs(s *scripted, identity string) *proxy.Upstream {
 // TestSubscriptionMoves: after an edit by which a server is reached in another way, it is
 // that one which tells.
 func TestSubscriptionMoves(t *testing.T) {
-	s, asked, _, _ := teller(false)
-	w, c, in := moving(t, s)
-	s.unreachable.Store(true) // as while it starts anew
-	w.adopt()
-	<-time.After(100 * time.Millisecond)
-	s.unreachable.Store(false)
-	reaches(t, asked, 2, "asked anew")
-	if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
-		t.Error(a.Raw)
-	}
-	s.tells(t, in)
+	synctest.Test(t, func(t *testing.T) {
+		s, asked, _, _ := teller(false)
+		w, c, in := moving(t, s)
+		s.unreachable.Store(true) // as while it starts anew
+		w.adopt()
+		<-time.After(100 * time.Millisecond)
+		s.unreachable.Store(false)
+		reaches(t, asked, 2, "asked anew")
+		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+			t.Error(a.Raw)
+		}
+		s.tells(t, in)
+	})
 }
 
 // TestSubscriptionMovesSlowly: what the server tells before anybody knows its skills, as its
 // lists take a while, is told once they are known, unless it may not be read by then.
 func TestSubscriptionMovesSlowly(t *testing.T) {
-	for _, revoked := range []bool{false, true} {
-		s, asked, _, _ := teller(false)
-		s.takes(300 * time.Millisecond)
-		s.lists = map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"},{"uri":"notes:///b","name":"b"}]`}
-		w, c, in := moving(t, s)
-		w.adopt()
-		reaches(t, asked, 2, "asked anew")
-		if !revoked {
-			s.tells(t, in)
-			continue
-		}
-		sink := s.newest().Events
-		<-time.After(50 * time.Millisecond) // so that it is watched
-		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
-		w.write("scout", strings.Replace(everything, `uris: ["**"]`, `uris: ["notes:///b"]`, 1))
-		w.adopt()
-		if a := c.request("resources/subscribe", `{"uri":"notes:///b"}`); a.Error != nil { // the lists are known by then
-			t.Fatal(a.Raw)
-		}
-		sink.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///b"}`))
-		for got := ""; !strings.Contains(got, "notes:///b"); {
-			if got = in.next(); got == "" || strings.Contains(got, "notes:///a") {
-				t.Fatalf("told is %q", got)
+	synctest.Test(t, func(t *testing.T) {
+		for _, revoked := range []bool{false, true} {
+			s, asked, _, _ := teller(false)
+			s.takes(300 * time.Millisecond)
+			s.lists = map[string]string{"tools/list": `"tools":[]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"},{"uri":"notes:///b","name":"b"}]`}
+			w, c, in := moving(t, s)
+			w.adopt()
+			reaches(t, asked, 2, "asked anew")
+			if !revoked {
+				s.tells(t, in)
+				continue
+			}
+			<-time.After(50 * time.Millisecond) // so that it is watched
+			s.newest().Events.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///a"}`))
+			w.write("scout", strings.Replace(everything, `uris: ["**"]`, `uris: ["notes:///b"]`, 1))
+			w.adopt()
+			if a := c.request("resources/subscribe", `{"uri":"notes:///b"}`); a.Error != nil { // the lists are known by then
+				t.Fatal(a.Raw)
+			}
+			s.newest().Events.Notify("notifications/resources/updated", []byte(`{"uri":"notes:///b"}`))
+			for got := ""; !strings.Contains(got, "notes:///b"); {
+				if got = in.next(); got == "" || strings.Contains(got, "notes:///a") {
+					t.Fatalf("told is %q", got)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestSubscriptionsEndAlone: a stream that ends because nobody listened any more has nothing
 // asked again for those who listen by then.
 func TestSubscriptionsEndAlone(t *testing.T) {
-	s, asked, _, _ := teller(true)
-	slow := s.reply
-	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-		a, err := slow(ctx, r, sink)
-		<-time.After(100 * time.Millisecond) // to end
-		return a, err
-	}
-	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	in := c.open(t.Context(), t, http.MethodGet, "")
-	const rounds = 3
-	for range rounds {
+	synctest.Test(t, func(t *testing.T) {
+		s, asked, _, _ := teller(true)
+		slow := s.reply
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			a, err := slow(ctx, r, sink)
+			<-time.After(100 * time.Millisecond) // to end
+			return a, err
+		}
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.open(t.Context(), t, http.MethodGet, "")
+		const rounds = 3
+		for range rounds {
+			c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+			c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
+		}
 		c.request("resources/subscribe", `{"uri":"notes:///a"}`)
-		c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
-	}
-	c.request("resources/subscribe", `{"uri":"notes:///a"}`)
-	<-time.After(2500 * time.Millisecond)
-	if n := asked.Load(); n > rounds+1 { // one that nobody listens to any more may not get as far as to be asked
-		t.Errorf("asked %d times", n)
-	}
-	s.tells(t, in)
+		<-time.After(2500 * time.Millisecond)
+		if n := asked.Load(); n > rounds+1 { // one that nobody listens to any more may not get as far as to be asked
+			t.Errorf("asked %d times", n)
+		}
+		s.tells(t, in)
+	})
 }
 
 // TestSubscriptionsComeBackEach: one that is refused from then on keeps no other from being
 // asked for again.
 func TestSubscriptionsComeBackEach(t *testing.T) {
-	var asked atomic.Int64
-	ends := make(chan struct{})
-	s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}}
-	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-		if r.Method != "subscriptions/listen" {
-			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
-		}
-		select {
-		case <-ends:
-			if strings.Contains(string(r.Params), "notes:///a") {
-				return upstream.Answer{Error: []byte(`{"code":-32602,"message":"gone"}`)}, nil
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		ends := make(chan struct{})
+		s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}}
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method != "subscriptions/listen" {
+				return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
 			}
-			asked.Add(1)
-		default:
+			select {
+			case <-ends:
+				if strings.Contains(string(r.Params), "notes:///a") {
+					return upstream.Answer{Error: []byte(`{"code":-32602,"message":"gone"}`)}, nil
+				}
+				asked.Add(1)
+			default:
+			}
+			sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
+			select {
+			case <-ends:
+				return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
+			case <-ctx.Done():
+				return upstream.Answer{}, ctx.Err()
+			}
 		}
-		sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
-		select {
-		case <-ends:
-			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
-		case <-ctx.Done():
-			return upstream.Answer{}, ctx.Err()
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		for _, uri := range []string{"a", "b", "c", "d"} {
+			if a := c.request("resources/subscribe", `{"uri":"notes:///`+uri+`"}`); a.Error != nil {
+				t.Fatal(a.Raw)
+			}
 		}
-	}
-	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	for _, uri := range []string{"a", "b", "c", "d"} {
-		if a := c.request("resources/subscribe", `{"uri":"notes:///`+uri+`"}`); a.Error != nil {
-			t.Fatal(a.Raw)
-		}
-	}
-	close(ends)
-	reaches(t, &asked, 3, "asked again")
+		close(ends)
+		reaches(t, &asked, 3, "asked again")
+	})
 }
 
 // TestListenedTooMuch: what is left out of a stream, since there is too much of it, is a denial
@@ -371,60 +382,63 @@ func TestListenedAcrossPolicies(t *testing.T) {
 // TestSubscriptionsLeftMeanwhile: what nobody wants to hear of any more, once it is asked for
 // again, is not told of for ever.
 func TestSubscriptionsLeftMeanwhile(t *testing.T) {
-	const many = 8
-	for _, modern := range []bool{false, true} {
-		var told sync.Map // by the uri, as long as the server tells
-		var asked atomic.Int64
-		restart := make(chan struct{})
-		s := &scripted{}
-		if modern {
-			s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
-		}
-		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-			uri := string(notes.Find(r.Params))
-			switch r.Method {
-			case "resources/unsubscribe":
-				told.Delete(uri)
-			case "resources/subscribe", "subscriptions/listen":
-				if asked.Add(1) > many {
-					<-time.After(50 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		const many = 8
+		for _, modern := range []bool{false, true} {
+			var told sync.Map // by the uri, as long as the server tells
+			var asked atomic.Int64
+			restart := make(chan struct{})
+			s := &scripted{}
+			if modern {
+				s.info = upstream.Info{Modern: true, Version: "2026-07-28"}
+			}
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				uri := string(notes.Find(r.Params))
+				switch r.Method {
+				case "resources/unsubscribe":
+					told.Delete(uri)
+				case "resources/subscribe", "subscriptions/listen":
+					if asked.Add(1) > many {
+						<-time.After(50 * time.Millisecond)
+					}
+					told.Store(uri, true)
 				}
-				told.Store(uri, true)
-			}
-			if r.Method != "subscriptions/listen" {
-				return upstream.Answer{Result: []byte(`{}`)}, nil
-			}
-			sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
-			select {
-			case <-restart:
-			case <-ctx.Done():
+				if r.Method != "subscriptions/listen" {
+					return upstream.Answer{Result: []byte(`{}`)}, nil
+				}
+				sink.Notify("notifications/subscriptions/acknowledged", agreed(r))
+				select {
+				case <-restart:
+				case <-ctx.Done():
+				}
 				told.Delete(uri)
+				return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
 			}
-			return upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}, nil
-		}
-		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-		c := w.client("scout")
-		c.initialize("{}")
-		for i := range many {
-			c.request("resources/subscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
-		}
-		if modern {
-			for range many {
-				restart <- struct{}{}
+			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+			c := w.client("scout")
+			c.initialize("{}")
+			for i := range many {
+				c.request("resources/subscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
 			}
-		} else if err := s.hangsUp(); err != nil {
-			t.Fatal(err)
+			told.Clear() // with what has told it
+			if modern {
+				for range many {
+					restart <- struct{}{}
+				}
+			} else if err := s.hangsUp(); err != nil {
+				t.Fatal(err)
+			}
+			reaches(t, &asked, many+1, "asked again")
+			for i := range many {
+				c.request("resources/unsubscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
+			}
+			time.Sleep(time.Minute)
+			told.Range(func(uri, _ any) bool {
+				t.Errorf("modern %t: the server tells of %s for ever", modern, uri)
+				return true
+			})
 		}
-		reaches(t, &asked, many+1, "asked again")
-		for i := range many {
-			c.request("resources/unsubscribe", fmt.Sprintf(`{"uri":"notes:///%d"}`, i))
-		}
-		until(t, "nobody is told of anything", func() bool {
-			left := 0
-			told.Range(func(any, any) bool { left++; return true })
-			return left == 0 && asked.Load() > many+1
-		})
-	}
+	})
 }
 
 var notes = regexp.MustCompile(`notes:///\d`)
@@ -432,33 +446,35 @@ var notes = regexp.MustCompile(`notes:///\d`)
 // TestSubscribedAnewAtOnce: who leaves and comes back at once is told, however long the
 // server takes to hear that he left.
 func TestSubscribedAnewAtOnce(t *testing.T) {
-	var told atomic.Bool
-	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
-		switch r.Method {
-		case "resources/unsubscribe":
-			<-time.After(50 * time.Millisecond)
-			told.Store(false)
-		case "resources/subscribe":
-			told.Store(true)
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Bool
+		s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+			switch r.Method {
+			case "resources/unsubscribe":
+				<-time.After(50 * time.Millisecond)
+				told.Store(false)
+			case "resources/subscribe":
+				told.Store(true)
+			}
+			return upstream.Answer{Result: []byte(`{}`)}, nil
+		}}
+		w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		for range 3 {
+			c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+			c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
+			if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
+				t.Error(a.Raw)
+			}
 		}
-		return upstream.Answer{Result: []byte(`{}`)}, nil
-	}}
-	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	for range 3 {
-		c.request("resources/subscribe", `{"uri":"notes:///a"}`)
+		<-time.After(200 * time.Millisecond)
+		if !told.Load() {
+			t.Error("nobody is told")
+		}
 		c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
-		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil {
-			t.Error(a.Raw)
-		}
-	}
-	<-time.After(200 * time.Millisecond)
-	if !told.Load() {
-		t.Error("nobody is told")
-	}
-	c.request("resources/unsubscribe", `{"uri":"notes:///a"}`)
-	until(t, "the server is told to be silent", func() bool { return !told.Load() })
+		until(t, "the server is told to be silent", func() bool { return !told.Load() })
+	})
 }
 
 // TestUpdatedBelow: who watches a folder is told of what is in it, as far as it may be read.

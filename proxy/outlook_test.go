@@ -21,11 +21,8 @@ func TestOutlook(t *testing.T) {
 		for i, name := range listed {
 			entries[i] = tool(name, "path")
 		}
-		s.mu.Lock()
-		s.lists = map[string]string{"tools/list": `"tools":[` + strings.Join(entries, ",") + `]`}
-		sink := s.peers[0].Events
-		s.mu.Unlock()
-		sink.Notify("notifications/tools/list_changed", nil)
+		s.relist("tools/list", `"tools":[`+strings.Join(entries, ",")+`]`)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
 		got := toolNames(t, c.request("tools/list", "{}"))
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s: %q are shown, want %q", what, got, want)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -63,35 +64,37 @@ func TestBackAgain(t *testing.T) {
 
 // TestBackWithinRest: so is who has listed it between two looks.
 func TestBackWithinRest(t *testing.T) {
-	for _, records := range [][2]string{{reader, readerAndWriter}, {readerAndWriter, reader}} {
-		s := &scripted{}
-		w := start(t, map[string]string{"scout": records[0]}, files(t, s))
-		c := w.client("scout")
-		c.initialize("{}")
-		in := c.listen()
-		before := len(toolNames(t, c.request("tools/list", "{}")))
-		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-		slow := s.takes
-		slow(400 * time.Millisecond)
-		s.first().Events.Notify("notifications/tools/list_changed", nil)
-		if got := <-in; !strings.Contains(got, "tools/list_changed") {
-			t.Fatal(got)
+	synctest.Test(t, func(t *testing.T) {
+		for _, records := range [][2]string{{reader, readerAndWriter}, {readerAndWriter, reader}} {
+			s := &scripted{}
+			w := start(t, map[string]string{"scout": records[0]}, files(t, s))
+			c := w.client("scout")
+			c.initialize("{}")
+			in := c.listen()
+			before := len(toolNames(t, c.request("tools/list", "{}")))
+			until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+			slow := s.takes
+			slow(400 * time.Millisecond)
+			s.first().Events.Notify("notifications/tools/list_changed", nil)
+			if got := <-in; !strings.Contains(got, "tools/list_changed") {
+				t.Fatal(got)
+			}
+			slow(0)
+			w.write("scout", records[1])
+			w.adopt()
+			if n := len(toolNames(t, c.request("tools/list", "{}"))); n == before {
+				t.Fatal("the edit changed nothing")
+			}
+			w.write("scout", records[0])
+			w.adopt()
+			toldOfTools(t, in)
+			until(t, "at rest", func() bool { return !w.server.Looks("scout") })
+			c.request("tools/list", "{}")
+			if w.server.Looks("scout") {
+				t.Error("what was announced is looked at again")
+			}
 		}
-		slow(0)
-		w.write("scout", records[1])
-		w.adopt()
-		if n := len(toolNames(t, c.request("tools/list", "{}"))); n == before {
-			t.Fatal("the edit changed nothing")
-		}
-		w.write("scout", records[0])
-		w.adopt()
-		toldOfTools(t, in)
-		until(t, "at rest", func() bool { return !w.server.Looks("scout") })
-		c.request("tools/list", "{}")
-		if w.server.Looks("scout") {
-			t.Error("what was announced is looked at again")
-		}
-	}
+	})
 }
 
 // TestServersDifferAtGateways: gateways that are shown other definitions than each other,
@@ -137,47 +140,51 @@ func TestServersDifferAtGateways(t *testing.T) {
 // TestToldBeforeAsked: who looks after a server has said that its list is another is not
 // given what was asked for before.
 func TestToldBeforeAsked(t *testing.T) {
-	k := new(clock)
-	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}}
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	s.takes(500 * time.Millisecond)
-	k.forward(61 * time.Second)
-	listed := make(chan said, 1)
-	go func() { listed <- c.request("tools/list", "{}") }()
-	until(t, "asked", func() bool { return s.asked("tools/list") > 1 })
-	s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
-	s.first().Events.Notify("notifications/tools/list_changed", nil)
-	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-	if denialOf(t, a).Code != "tool_quarantined" {
-		t.Error(a.Raw)
-	}
-	<-listed
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}}
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		s.takes(500 * time.Millisecond)
+		k.forward(61 * time.Second)
+		listed := make(chan said, 1)
+		go func() { listed <- c.request("tools/list", "{}") }()
+		until(t, "asked", func() bool { return s.asked("tools/list") > 1 })
+		s.relist("tools/list", `"tools":[`+strings.Replace(tool("read_text_file", "path"), "A tool.", "Another tool.", 1)+`]`)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
+		a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+		if denialOf(t, a).Code != "tool_quarantined" {
+			t.Error(a.Raw)
+		}
+		<-listed
+	})
 }
 
 // TestSkillToldOf: the same of a skill among the resources of a server.
 func TestSkillToldOf(t *testing.T) {
-	k := new(clock)
-	one, two := skillText("one", "", "One.\n"), skillText("two", "", "Two.\n")
-	s := newSkillServer(false, map[string]string{"skill://one/SKILL.md": one, "skill://two/SKILL.md": two})
-	s.info.Capabilities = []byte(serverAbilities)
-	delete(s.lists, "skills/list")
-	entry := func(name string) string { return `{"uri":"skill://` + name + `/SKILL.md","name":"x"}` }
-	s.lists["resources/list"] = `"resources":[` + entry("one") + `]`
-	w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": anyReader}, s.up(t))
-	c := w.client("scout")
-	c.initialize("{}")
-	listSkills(t, c.request)
-	s.takes(1200 * time.Millisecond)
-	k.forward(61 * time.Second)
-	c.request("resources/list", "{}") // which waits for less
-	s.relist("resources/list", `"resources":[`+entry("one")+`,`+entry("two")+`]`)
-	s.first().Events.Notify("notifications/resources/list_changed", nil)
-	if got := skillURIs(listSkills(t, c.request)); len(got) != 2 {
-		t.Error(got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		one, two := skillText("one", "", "One.\n"), skillText("two", "", "Two.\n")
+		s := newSkillServer(false, map[string]string{"skill://one/SKILL.md": one, "skill://two/SKILL.md": two})
+		s.info.Capabilities = []byte(serverAbilities)
+		delete(s.lists, "skills/list")
+		entry := func(name string) string { return `{"uri":"skill://` + name + `/SKILL.md","name":"x"}` }
+		s.lists["resources/list"] = `"resources":[` + entry("one") + `]`
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.initialize("{}")
+		listSkills(t, c.request)
+		s.takes(1200 * time.Millisecond)
+		k.forward(61 * time.Second)
+		c.request("resources/list", "{}") // which waits for less
+		s.relist("resources/list", `"resources":[`+entry("one")+`,`+entry("two")+`]`)
+		s.first().Events.Notify("notifications/resources/list_changed", nil)
+		if got := skillURIs(listSkills(t, c.request)); len(got) != 2 {
+			t.Error(got)
+		}
+	})
 }
 
 // TestHeardAgainInVain: a server that is listened to once more, and has no list just then, is
@@ -197,26 +204,28 @@ func TestHeardAgainInVain(t *testing.T) {
 	s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`,`+tool("read_media_file", "path")+`]`)
 	select {
 	case <-in:
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Error("nobody is told")
 	}
 }
 
 // TestHungGreeting: a server that hangs keeps who greets the gateway waiting once.
 func TestHungGreeting(t *testing.T) {
-	s, bad := &scripted{}, &scripted{}
-	bad.unreachable.Store(true)
-	w := start(t, map[string]string{"scout": everything}, files(t, s), &proxy.Upstream{Name: "bad", Prefix: "bad", Open: bad.open})
-	c := w.client("scout")
-	c.initialize("{}")
-	c.request("tools/list", "{}")
-	for _, greet := range []func(){func() { w.client("scout").initialize("{}") }, func() { c.modern("server/discover", "{}", "{}") }} {
-		begun := time.Now()
-		greet()
-		if took := time.Since(begun); took > 2*time.Second {
-			t.Errorf("took %s", took)
+	synctest.Test(t, func(t *testing.T) {
+		s, bad := &scripted{}, &scripted{}
+		bad.unreachable.Store(true)
+		w := start(t, map[string]string{"scout": everything}, files(t, s), &proxy.Upstream{Name: "bad", Prefix: "bad", Open: bad.open})
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/list", "{}")
+		for _, greet := range []func(){func() { w.client("scout").initialize("{}") }, func() { c.modern("server/discover", "{}", "{}") }} {
+			begun := time.Now()
+			greet()
+			if took := time.Since(begun); took > 2*time.Second {
+				t.Errorf("took %s", took)
+			}
 		}
-	}
+	})
 }
 
 // TestPinsFit: what is kept of a server that lists as much as it may can be kept.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/upstream"
@@ -114,40 +115,42 @@ func TestAskedElsewhere(t *testing.T) {
 // TestAskedOverACall: a client that listens to no stream of its own is asked over that of one
 // of its calls, whichever the question belongs to, and of one where it takes event streams.
 func TestAskedOverACall(t *testing.T) {
-	s, up, release := waiting()
-	c, args := asking(t, s)
-	c.initialize(`{"elicitation":{}}`)
-	asked := make(chan any)
-	var calls sync.WaitGroup
-	for id, accept := range []string{"text/event-stream, application/json", "application/json", "application/json", "application/json", "application/json"} {
-		calls.Go(func() {
-			in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, 10+id, args), "Accept", accept)
-			for line := in.next(); line != ""; line = in.next() {
-				if strings.Contains(line, "elicitation/create") {
-					var m struct{ ID any }
-					_ = json.Unmarshal([]byte(line), &m) // nil then, which nobody answers to
-					asked <- m.ID
+	synctest.Test(t, func(t *testing.T) {
+		s, up, release := waiting()
+		c, args := asking(t, s)
+		c.initialize(`{"elicitation":{}}`)
+		asked := make(chan any)
+		var calls sync.WaitGroup
+		for id, accept := range []string{"text/event-stream, application/json", "application/json", "application/json", "application/json", "application/json"} {
+			calls.Go(func() {
+				in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, 10+id, args), "Accept", accept)
+				for line := in.next(); line != ""; line = in.next() {
+					if strings.Contains(line, "elicitation/create") {
+						var m struct{ ID any }
+						_ = json.Unmarshal([]byte(line), &m) // nil then, which nobody answers to
+						asked <- m.ID
+					}
 				}
-			}
-		})
-		<-up
-	}
-	done := make(chan error)
-	go func() {
-		_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
-		done <- err
-	}()
-	select {
-	case id := <-asked:
-		if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
-			t.Error(resp.StatusCode)
+			})
+			<-up
 		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("nobody is asked")
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	close(release)
-	calls.Wait()
+		done := make(chan error)
+		go func() {
+			_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+			done <- err
+		}()
+		select {
+		case id := <-asked:
+			if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept"}}`); resp.StatusCode != http.StatusAccepted {
+				t.Error(resp.StatusCode)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("nobody is asked")
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		close(release)
+		calls.Wait()
+	})
 }
