@@ -276,3 +276,49 @@ func TestDangling(t *testing.T) {
 		t.Errorf("a tool that is defined where one is taken away: %s", out)
 	}
 }
+
+// TestMoved: the mark of what is cached goes to the last tool that may carry it, whatever
+// else is left out that is called the same.
+func TestMoved(t *testing.T) {
+	const (
+		mark    = `"cache_control":{"type":"ephemeral"}`
+		marked  = `{"type":"code_execution_20250825","name":"code_execution",` + mark + `}`
+		servers = `"mcp_servers":[{"type":"url","url":"https://mcp.hub.example/","name":"a","tool_configuration":{"allowed_tools":["read"]}}`
+		toolset = `{"type":"mcp_toolset","mcp_server_name":"a","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}`
+		other   = `{"type":"mcp_toolset","mcp_server_name":"b"`
+		later   = `{"name":"g","defer_loading":true}`
+		did     = "omitted code_execution_20250825 capability_absent; repaired cache_control"
+	)
+	listed := func(p *provider.Policy) {
+		p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read"}}}
+	}
+	end := func(tool string) string { return strings.TrimSuffix(tool, "}") + "," + mark + "}" }
+	for name, test := range map[string]rewriting{
+		"behind a toolset that is left out": {
+			body: `{` + servers + `],"tools":[` + toolset + `,` + other + `},` + marked + `]}`,
+			sent: `{` + servers + `],"tools":[` + end(toolset) + `]}`,
+			did:  "omitted mcp_toolset scope_violation; " + did,
+		},
+		"of a toolset that is left out": {
+			body: `{` + servers + `],"tools":[` + toolset + `,` + end(other+"}") + `]}`,
+			sent: `{` + servers + `],"tools":[` + end(toolset) + `]}`,
+			did:  "omitted mcp_toolset scope_violation; repaired cache_control",
+		},
+		"behind what is loaded later": {
+			body: `{"tools":[{"name":"f"},` + later + `,` + marked + `]}`, sent: `{"tools":[{"name":"f",` + mark + `},` + later + `]}`, did: did,
+		},
+		"before what is loaded later": {
+			body: `{"tools":[{"name":"f"},` + marked + `,` + later + `]}`, sent: `{"tools":[{"name":"f",` + mark + `},` + later + `]}`, did: did,
+		},
+		"behind nothing else": {
+			body: `{"tools":[` + later + `,` + marked + `]}`, sent: `{"tools":[` + later + `]}`, did: "omitted code_execution_20250825 capability_absent",
+		},
+		"behind a toolset that is loaded later": {
+			body: `{` + servers + `],"tools":[{"name":"f"},` + strings.Replace(toolset, "false}", `false,"defer_loading":true}`, 1) + `,` + marked + `]}`,
+			sent: `{` + servers + `],"tools":[{"name":"f",` + mark + `},` + strings.Replace(toolset, "false}", `false,"defer_loading":true}`, 1) + `]}`, did: did,
+		},
+	} {
+		test.where, test.grants, test.change = messages, []string{"tool.invoke{tools=[hub.read]}"}, listed
+		t.Run(name, test.run)
+	}
+}

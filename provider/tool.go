@@ -68,8 +68,12 @@ func (r *request) tools(v wire.Value) bool {
 	if r.form == formGenerate || r.form == formCount {
 		return r.elements(v, r.googleTools)
 	}
-	stays := r.elements(v, r.tool)
-	r.moveCache(v)
+	var stay []bool // of the tools one after another
+	stays := r.elements(v, func(t wire.Value) bool {
+		stay = append(stay, r.tool(t))
+		return stay[len(stay)-1]
+	})
+	r.moveCache(v, stay)
 	return stays
 }
 
@@ -307,27 +311,39 @@ func (r *request) directly(v wire.Value, byDefault bool, kind string) {
 }
 
 // moveCache gives the mark that ends the cached part of a request to the last tool
-// that stays, when the tool that had it is left out.
-func (r *request) moveCache(v wire.Value) {
+// that stays, when the tool that had it is left out. What is loaded later is no part
+// of it: the provider takes no such tool with a mark.
+func (r *request) moveCache(v wire.Value, stay []bool) {
 	if r.kit != anthropicKit || len(r.gone) == 0 || len(r.kept) == 0 || r.refused != nil {
 		return
 	}
 	var last wire.Value
 	var mark []byte
+	i := 0
 	for t := range v.Elems() {
-		kind, _ := typeOf(t)
 		control, has := t.Get("cache_control")
-		switch stays := slices.Contains(r.kept, reference{kind, textOf(t, "name")}); {
-		case stays:
+		switch {
+		case stay[i] && !isLater(t):
 			last, mark = t, nil
-		case has && last != (wire.Value{}):
+		case !stay[i] && has && last != (wire.Value{}):
 			mark = control.Raw()
 		}
+		i++
 	}
 	if _, has := last.Get("cache_control"); mark != nil && !has {
 		r.set(last, "cache_control", mark)
 		r.note(Change{Tool: "cache_control", Did: Repaired, Why: "the tool that it stood in is left out"})
 	}
+}
+
+// isLater reports whether a tool, or what a toolset has of them, is loaded when it is searched for.
+func isLater(tool wire.Value) bool {
+	general, _ := tool.Get("default_config")
+	return slices.ContainsFunc([]wire.Value{tool, general}, func(v wire.Value) bool {
+		later, _ := v.Get("defer_loading")
+		on, _ := later.Bool()
+		return on
+	})
 }
 
 // typeOf returns the type of an object, "" when it has none. It reports false for
