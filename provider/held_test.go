@@ -271,9 +271,14 @@ func TestDangling(t *testing.T) {
 	}.run(t)
 	held := rewriting{where: messages, grants: []string{"provider.code_execution"}, body: all + fmt.Sprintf(turns, theirs, "["+theirs+"]", "")}
 	held.run(t)
-	defined := `{"messages":[{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_definition","definition":{"type":"code_execution_20250825","name":"code_execution"}}}]}]}`
-	if out, _, refused := rewrite(t, messages, defined, holding(t)); refused == nil {
-		t.Errorf("a tool that is defined where one is taken away: %s", out)
+	const definition = `"definition":{"type":"code_execution_20250825","name":"code_execution"}}}]}]}`
+	for _, block := range []string{
+		`tool_removal","tool":{"type":"tool_definition"`, `tool_removal","tool":{"type":"tool_reference","name":"f"`,
+		`tool_addition","tool":{"type":"tool_reference","name":"f"`,
+	} {
+		if out, _, refused := rewrite(t, messages, `{"messages":[{"role":"system","content":[{"type":"`+block+`,`+definition, holding(t)); refused == nil {
+			t.Errorf("a tool is defined where one is named: %s", out)
+		}
 	}
 }
 

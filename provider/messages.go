@@ -218,6 +218,12 @@ func (r *request) block(v wire.Value) bool {
 // aboutTools judges a block that says which tools there are.
 func (r *request) aboutTools(kind string, v wire.Value) bool {
 	tool, _ := v.Get("tool")
+	if named, _ := typeOf(tool); strings.HasSuffix(named, "_reference") { // what defines one would stand there unlooked at
+		for key := range tool.Members() {
+			name, _ := key.Str()
+			r.notATool(name)
+		}
+	}
 	switch kind {
 	case "tool_addition":
 		return r.addition(tool)
