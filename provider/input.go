@@ -114,7 +114,7 @@ func (r *request) inputMember(name string, v wire.Value) {
 		r.elements(v, r.modelMember)
 	case "filters", "text":
 		return // what is compared or read out, not fetched
-	case "tools", "plugins", "mcpservers", "serverurl", "connectorid", "tunnelid", "definition":
+	case "tools", "plugins", "mcpservers", "serverurl", "connectorid", "tunnelid", "definition", "networkpolicy":
 		r.forbid(`"` + clip(name) + `" does not belong in a tool`)
 	}
 	r.inputs(v)
