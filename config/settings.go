@@ -37,7 +37,7 @@ type setting struct {
 func settings() []setting {
 	return []setting{
 		{
-			name: "config", short: "c", help: "configuration `file`; else ./capgate.yml, then $XDG_CONFIG_HOME/capgate/capgate.yml",
+			name: "config", short: "c", help: "configuration `file`; else ./capgate.yml or $XDG_CONFIG_HOME/capgate/capgate.yml, whichever is there",
 			field: func(s *Settings) *string { return &s.Config },
 		},
 		{
