@@ -261,7 +261,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 		return nil, errClosed
 	}
 	t.sweep(s.now())
-	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), maps.Values(t.sessions)) {
+	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), 0, maps.Values(t.sessions)) {
 		return nil, errSessions
 	}
 	t.sessions[id] = one
@@ -281,8 +281,13 @@ func (t *tenant) sweep(now time.Time) {
 // forgotten is how long a session must have been out of use to make room for another.
 const forgotten = time.Minute
 
-// makeRoom evicts a session that has servers of its own, as no more of them may run.
+// makeRoom evicts a session that has servers of its own, as no more of them may run. A session
+// that is only told of changes takes none from who was there later.
 func (t *tenant) makeRoom() bool {
+	now, than := t.server.now(), time.Duration(0)
+	if t.only != nil {
+		than = t.only.idle(now)
+	}
 	t = t.whole()
 	var having []*session
 	for _, in := range t.inner() {
@@ -292,26 +297,25 @@ func (t *tenant) makeRoom() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.evict(t.server.now(), slices.Values(having))
+	return t.evict(now, than, slices.Values(having))
 }
 
-// hasServers reports whether one has been reached.
+// hasServers reports whether one is there.
 func (t *tenant) hasServers() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lines {
-		if l.ups.Load() > 0 {
+		if l.link.IsUp() {
 			return true
 		}
 	}
 	return false
 }
 
-// evict ends the session that nobody has used for the longest, of those that are
-// not in use: many clients never say that they are done. The lock is held.
-func (t *tenant) evict(now time.Time, of iter.Seq[*session]) bool {
+// evict ends the session that nobody has used for the longest, and for longer than that, of those
+// that are not in use: many clients never say that they are done. The lock is held.
+func (t *tenant) evict(now time.Time, longest time.Duration, of iter.Seq[*session]) bool {
 	var oldest *session
-	var longest time.Duration
 	for s := range of {
 		if idle := s.idle(now); idle > max(longest, forgotten) && t.sessions[s.id] == s {
 			oldest, longest = s, idle

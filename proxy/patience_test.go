@@ -222,46 +222,6 @@ func TestForgottenSessionsEnd(t *testing.T) {
 	})
 }
 
-// TestLeftSessionsMakeRoom: where no more servers may run, the session that has one and that nobody
-// has used for the longest gives way. One that is in use, or was just now, stays.
-func TestLeftSessionsMakeRoom(t *testing.T) {
-	s := &scripted{}
-	up := files(t, s)
-	up.MayAsk = []string{"elicitation"}
-	inBubble(t, map[string]string{"scout": reader, "boss": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
-		list := func(agent, session string) string {
-			return b.do(agent, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", session).Body.String()
-		}
-		var sessions []string
-		for _, agent := range []string{"scout", "boss", "scout", "scout"} {
-			sessions = append(sessions, b.open(agent))
-			list(agent, sessions[len(sessions)-1])
-		}
-		used, left := sessions[0], sessions[2:]
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		b.stream(ctx, "scout", used)
-		room := s.peers[len(s.peers)-1].Room
-		if room() {
-			t.Error("room is made of what was used just now")
-		}
-		time.Sleep(2 * time.Minute)
-		list("scout", left[0])
-		if !room() || room() {
-			t.Error("room is made of another session than one")
-		}
-		synctest.Wait()
-		for session, want := range map[string]bool{used: true, left[0]: true, left[1]: false} {
-			if got := list("scout", session); strings.Contains(got, "read_text_file") != want {
-				t.Errorf("of %v: %s", sessions, got)
-			}
-		}
-		if got := list("boss", sessions[1]); !strings.Contains(got, "read_text_file") || s.closed.Load() != 1 {
-			t.Errorf("%d ended: %s", s.closed.Load(), got)
-		}
-	})
-}
-
 // finding 15: a server that does not answer slows requests for the others by its
 // patience once, not once for each request that waits.
 func TestDeadServerSlowsOnce(t *testing.T) {

@@ -311,6 +311,7 @@ const sameID = "a request of the same id is being answered"
 func (s *session) finish(id []byte) {
 	s.mu.Lock()
 	delete(s.flights, string(id))
+	s.seen = s.tenant.server.now()
 	s.mu.Unlock()
 }
 

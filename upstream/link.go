@@ -88,6 +88,21 @@ func (l *Link) Conn(ctx context.Context) (Conn, error) {
 	return h.conn, nil
 }
 
+// IsUp reports whether there is a connection that works.
+func (l *Link) IsUp() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up == nil {
+		return false
+	}
+	select {
+	case <-l.up.conn.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // Do calls the server. When the request did not reach it, or its session is
 // gone, fn is called once more with a new connection; nothing else is repeated.
 func (l *Link) Do(ctx context.Context, fn func(Conn) (Answer, error)) (Answer, error) {

@@ -41,7 +41,7 @@ func TestAwaitedSlot(t *testing.T) {
 		if made++; made > 1 {
 			return false
 		}
-		go func() { time.Sleep(3 * placeTime); s.give("scout") }()
+		go func() { time.Sleep(50 * time.Millisecond); s.give("scout") }()
 		return true
 	}
 	for i, want := range []bool{true, true, false} {
@@ -51,5 +51,22 @@ func TestAwaitedSlot(t *testing.T) {
 	}
 	if s.await(t.Context(), "scout", nil) || made != 2 {
 		t.Errorf("room was made %d times", made)
+	}
+}
+
+// TestSwappedSlot: who gives a place back for another has that one, also where it holds more than its
+// share by now, as others have come. It gets no more of them than it had.
+func TestSwappedSlot(t *testing.T) {
+	s := newSlots(8)
+	for range 6 {
+		s.take("scout")
+	}
+	s.take("boss")
+	room := func() bool { s.give("scout"); return true }
+	if !s.await(t.Context(), "scout", room) || s.of["scout"] != 6 {
+		t.Errorf("it has %d", s.of["scout"])
+	}
+	if s.take("scout") || !s.take("boss") {
+		t.Error("the last places are not for others")
 	}
 }
