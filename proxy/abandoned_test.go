@@ -110,3 +110,32 @@ func TestAwaitedIsNotAbandoned(t *testing.T) {
 		}
 	})
 }
+
+// TestDoneIsNotAbandoned: a call that the server has ended by itself is in nobody's way. Its agent
+// still finds what came of it.
+func TestDoneIsNotAbandoned(t *testing.T) {
+	s := &scripted{}
+	s.reply = func(ctx context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		limit, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		got, err := s.peers[0].Events.Ask(limit, "elicitation/create", []byte(`{"message":"?"}`))
+		time.Sleep(time.Second)
+		return upstream.Answer{Result: fmt.Appendf(nil, `{"content":[],"was":%q}`, fmt.Sprint(string(r.Params), string(got), err))}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		a := &abandoned{bubble: b, t: t}
+		first := a.state(a.call("a", ""))
+		time.Sleep(2 * time.Minute)
+		other := &abandoned{bubble: b, t: t, next: 100}
+		ended := make(chan string)
+		go func() { ended <- other.call("b", "") }()
+		if got := a.call("c", "") + <-ended; !strings.Contains(got, "ambiguous") {
+			t.Error(got)
+		}
+		if got := a.call("a", first); !strings.Contains(got, "/docs/a") || !strings.Contains(got, "deadline") {
+			t.Error(got)
+		}
+	})
+}

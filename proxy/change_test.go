@@ -155,6 +155,39 @@ func TestRevokedCallsEnd(t *testing.T) {
 	}
 }
 
+// TestRevokedQuestionsEnd: a call whose agent was asked something ends with the token that it came
+// back with last, and with no other.
+func TestRevokedQuestionsEnd(t *testing.T) {
+	s, gone := &scripted{}, make(chan struct{})
+	s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		_, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"Which?","requestedSchema":{"type":"object"}}`))
+		close(gone)
+		return upstream.Answer{}, err
+	}
+	server := files(t, s)
+	server.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader, "boss": reader}, server)
+	if got := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`); !strings.Contains(string(got.Result), "input_required") {
+		t.Fatalf("%s", got.Result)
+	}
+	for _, agent := range []string{"agents/boss", "agents/scout"} {
+		for one := range w.creds.Of(agent) {
+			w.creds, _ = w.creds.Revoke(one.ID)
+		}
+		w.adopt()
+		select {
+		case <-gone:
+			if agent != "agents/scout" {
+				t.Error("a call ended with a token that was not its own")
+			}
+		case <-time.After(100 * time.Millisecond):
+			if agent == "agents/scout" {
+				t.Error("a call that was asked something goes on when its token is revoked")
+			}
+		}
+	}
+}
+
 // TestUpdatesObeyGrants: who may not read a resource any more hears nothing of it.
 func TestUpdatesObeyGrants(t *testing.T) {
 	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"n"},{"uri":"notes:///b","name":"n"}]`}}

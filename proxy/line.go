@@ -262,20 +262,22 @@ func (l *line) finish(c *call) {
 // expel ends the calls of tokens that a policy does not know. Those of a session end with it.
 func (l *line) expel(p *Policy) {
 	now := l.tenant.server.now()
-	var over []*call
+	var over []func()
 	l.mu.Lock()
 	for c, sink := range l.flights {
-		if at, ok := sink.(*parked); ok {
-			if e := at.waiting(); e != nil {
-				c = e.call
-			}
+		at, isParked := sink.(*parked)
+		if isParked {
+			c = at.owner()
 		}
 		if c.life != nil && !p.holds(c.credential, c.agent, now) {
-			over = append(over, c)
+			over = append(over, func() { c.life.Cut(nil) })
+			if isParked { // whose request may be over
+				over = append(over, at.cancel)
+			}
 		}
 	}
 	l.mu.Unlock()
-	for _, c := range over {
-		c.life.Cut(nil)
+	for _, end := range over {
+		end()
 	}
 }

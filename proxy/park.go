@@ -38,6 +38,7 @@ type parked struct {
 
 	mu    sync.Mutex
 	now   *errand // of the request that waits at the moment
+	last  *call   // the last request of it
 	open  map[string]question
 	count int
 	limit *time.Timer
@@ -81,6 +82,23 @@ func (p *parked) waiting() *errand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
+}
+
+// owner is the request that waits for the call at the moment, or did last.
+func (p *parked) owner() *call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// isDone reports whether the server has answered.
+func (p *parked) isDone() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Ask hands a question to the request that waits, and waits itself until some
@@ -156,7 +174,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	level := c.logLevel()
 	c.outlive()
-	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, open: map[string]question{}}
+	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, last: c, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -300,7 +318,7 @@ func (k *parking) lapse(l *line) (some, others bool) {
 	k.mu.Lock()
 	for ticket, p := range k.calls {
 		switch {
-		case p.line != l:
+		case p.line != l || p.isDone():
 		case time.Since(p.since) < awayTime:
 			others = true
 		default:
@@ -364,7 +382,7 @@ func (c *call) unpark(sink *errand) (*parked, error) {
 	if v, ok := c.progress(); ok {
 		sink.token, sink.progress = p.token, v.Raw()
 	}
-	p.now = sink
+	p.now, p.last = sink, c
 	for key, value := range given.Members() {
 		name, _ := key.Str()
 		q, asked := p.open[name]
