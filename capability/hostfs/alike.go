@@ -39,7 +39,12 @@ func alike(dir, name string, most int, effort *int) (string, error) {
 	}
 	plain, found := norm.NFC.String(name), ""
 	for _, other := range names {
+		if !isASCII(other) {
+			*effort -= len(other) / lengthOfOne
+		}
 		switch {
+		case *effort < 0:
+			return "", errEffort
 		case norm.NFC.String(other) != plain:
 		case found != "":
 			return "", fmt.Errorf("%q could be %q or %q", name, found, other)
@@ -53,5 +58,9 @@ func alike(dir, name string, most int, effort *int) (string, error) {
 // hasForms reports whether Unicode knows another way to write a name. Of ASCII,
 // those are three characters.
 func hasForms(name string) bool {
-	return strings.ContainsAny(name, "K;`") || strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+	return strings.ContainsAny(name, "K;`") || !isASCII(name)
+}
+
+func isASCII(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }

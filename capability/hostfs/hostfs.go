@@ -15,10 +15,11 @@ const (
 
 	// maxEffort is what one walk may cost. The kernel looks each component up from the
 	// root, so that it costs more the deeper it lies; every name in a directory that
-	// others are compared with counts as well.
+	// others are compared with counts as well, more where it can be written otherwise.
 	maxEffort    = 1 << 18
 	depthOfOne   = 8 // bytes of a place that cost one more
 	effortOfName = 2
+	lengthOfOne  = 2 // bytes of a name with accents that cost one more
 )
 
 var errEffort = errors.New("it takes too long to look up")

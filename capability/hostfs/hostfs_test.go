@@ -257,3 +257,26 @@ func TestEffortOfNames(t *testing.T) {
 		t.Errorf("%d is left, and %d of a plain name, %v", accented, plain, err)
 	}
 }
+
+// TestEffortOfLongNames: a name with accents takes as long to compare as it is long.
+func TestEffortOfLongNames(t *testing.T) {
+	spent := func(names ...string) int {
+		effort := 1 << 20
+		if _, err := (hostfs.FS{}).Within(dir(t, nil, names...)+"/\u00e9", &effort); err != nil {
+			t.Error(err)
+		}
+		return 1<<20 - effort
+	}
+	long := strings.Repeat("e\u0301", 60)
+	if short, more := spent("a1", "a2", "a3"), spent(long+"1", long+"2", long+"3"); more < short+3*60 {
+		t.Errorf("short names cost %d, long ones %d", short, more)
+	}
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = long + strconv.Itoa(i)
+	}
+	effort := 1 << 10
+	if _, err := (hostfs.FS{}).Within(dir(t, nil, names...)+"/\u00e9", &effort); err == nil || effort >= 0 {
+		t.Errorf("%d is left, %v", effort, err)
+	}
+}
