@@ -261,7 +261,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 		return nil, errClosed
 	}
 	t.sweep(s.now())
-	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), 0, maps.Values(t.sessions)) {
+	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), maps.Values(t.sessions)) {
 		return nil, errSessions
 	}
 	t.sessions[id] = one
@@ -281,12 +281,12 @@ func (t *tenant) sweep(now time.Time) {
 // forgotten is how long a session must have been out of use to make room for another.
 const forgotten = time.Minute
 
-// makeRoom evicts a session that has servers of its own, as no more of them may run. A session
-// that is only told of changes takes none from who was there later.
+// makeRoom evicts a session that has servers of its own, as no more of them may run. For
+// what nobody waits for, as when lists are looked at again, none ends.
 func (t *tenant) makeRoom() bool {
-	now, than := t.server.now(), time.Duration(0)
-	if t.only != nil {
-		than = t.only.idle(now)
+	now := t.server.now()
+	if t.only == nil && t.flights.Load() == 0 || t.only != nil && t.only.idle(now) > forgotten {
+		return false
 	}
 	t = t.whole()
 	var having []*session
@@ -297,7 +297,7 @@ func (t *tenant) makeRoom() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.evict(now, than, slices.Values(having))
+	return t.evict(now, slices.Values(having))
 }
 
 // hasServers reports whether one is there.
@@ -312,10 +312,11 @@ func (t *tenant) hasServers() bool {
 	return false
 }
 
-// evict ends the session that nobody has used for the longest, and for longer than that, of those
-// that are not in use: many clients never say that they are done. The lock is held.
-func (t *tenant) evict(now time.Time, longest time.Duration, of iter.Seq[*session]) bool {
+// evict ends the session that nobody has used for the longest, of those that are
+// not in use: many clients never say that they are done. The lock is held.
+func (t *tenant) evict(now time.Time, of iter.Seq[*session]) bool {
 	var oldest *session
+	var longest time.Duration
 	for s := range of {
 		if idle := s.idle(now); idle > max(longest, forgotten) && t.sessions[s.id] == s {
 			oldest, longest = s, idle

@@ -95,3 +95,27 @@ func TestEndedServersMakeNoRoom(t *testing.T) {
 		}
 	})
 }
+
+// TestRoomForSomebody: where nobody waits for a server, as when lists are looked at again, nobody's
+// session ends for it.
+func TestRoomForSomebody(t *testing.T) {
+	s, during := &scripted{}, false
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		during = s.peers[len(s.peers)-1].Room()
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		b.open("scout")
+		b.open("scout")
+		time.Sleep(2 * time.Minute)
+		a := &abandoned{bubble: b, t: t}
+		if got := a.call("a", ""); !during {
+			t.Errorf("no room is made: %s", got)
+		}
+		if s.peers[len(s.peers)-1].Room() {
+			t.Error("room is made for nobody")
+		}
+	})
+}
