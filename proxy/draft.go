@@ -98,3 +98,48 @@ func (s *served) readManifest(data []byte) (flaw string) {
 	}
 	return s.complete()
 }
+
+// unlisted fetches the skills that a server has among its resources and leaves out of its list,
+// as it may. Of the scheme of skills, what it does not answer for is one all the same.
+func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served) ([]*served, error) {
+	if !able(conn.Info(), "resources") {
+		return all, nil
+	}
+	items, _, err := l.list(ctx, resourceList, listTime)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.uri()] = true
+	}
+	for _, it := range items {
+		uri := it.text("uri")
+		root, ok := strings.CutSuffix(uri, "/"+skillFile)
+		if !ok || known[uri] {
+			continue
+		}
+		if known[uri] = true; len(known) > maxServed {
+			return nil, fmt.Errorf("there are more than %d skills", maxServed)
+		}
+		entry, err := l.lookUp(ctx, conn, upstream.Request{Method: "skills/get"}, uri)
+		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
+			return nil, err
+		}
+		if err == nil || isSkillURI(uri) {
+			all = append(all, readAnswer(entry, root))
+		}
+	}
+	return all, nil
+}
+
+// readAnswer reads the answer to skills/get, which must be about the skill that was asked for.
+func readAnswer(result []byte, root string) *served {
+	if doc, err := wire.Parse(result); err == nil {
+		entry, _ := doc.Root().Get("skill")
+		if s := readEntry(entry.Raw()); s.root == root {
+			return s
+		}
+	}
+	return &served{root: root, flaw: "its server does not say which files it has"}
+}

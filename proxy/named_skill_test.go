@@ -1,11 +1,16 @@
 package proxy_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"capgate/upstream"
 )
 
 // TestServedNames: names of files that servers write into URIs as URLs are written are no flaw, and
@@ -61,4 +66,72 @@ func TestIrregularSkills(t *testing.T) {
 			}
 		}
 	})
+}
+
+// secretive is a server that lists one of its skills by the extension, or none, and all of them as
+// resources. It answers for two that are none.
+func secretive(modern bool, listed string) *skillServer {
+	all := map[string]string{
+		"skill://plain/SKILL.md":  skillText("plain", "", "Do plain.\n"),
+		"skill://Of_Old/SKILL.md": skillText("Of_Old", "", "Do Of_Old.\n"), "skill://Of_Old/a.txt": "more",
+		"skill://Hid_Den/SKILL.md": skillText("Hid_Den", "WebFetch(domain:example.com)", hiddenText), "skill://Hid_Den/a.txt": hiddenText,
+		"wiki://x/Far_Off/SKILL.md": skillText("Far_Off", "WebFetch(domain:example.com)", hiddenText), "wiki://x/Far_Off/a.txt": hiddenText,
+		"skill://Not_One/SKILL.md": hiddenText, "wiki://x/Not_One/SKILL.md": "no skill",
+	}
+	s := newSkillServer(modern, all)
+	entries := map[string]string{}
+	for _, e := range s.entries() {
+		uri, _, _ := strings.Cut(strings.TrimPrefix(e, `{"uri":"`), `"`)
+		entries[uri] = e
+	}
+	s.list(slices.DeleteFunc([]string{entries[listed]}, func(e string) bool { return e == "" })...)
+	var resources []string
+	for uri := range all {
+		resources = append(resources, fmt.Sprintf(`{"uri":%q,"name":"x"}`, uri))
+	}
+	s.lists["resources/list"] = `"resources":[` + strings.Join(resources, ",") + `]`
+	s.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"wiki://x/Far_Off/{+file}","name":"t"}]`
+	s.lists["prompts/list"] = `"prompts":[{"name":"Of_Old"},{"name":"Hid_Den"},{"name":"hub__Hid_Den"},{"name":"Far_Off"},{"name":"Not_One"}]`
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		var p struct{ URI string }
+		switch err := json.Unmarshal(r.Params, &p); {
+		case r.Method == "prompts/get":
+			return upstream.Answer{Type: "complete", Result: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":"` + hiddenText + `"}}]}`)}, nil
+		case err != nil || r.Method != "skills/get":
+			return s.read(ctx, r, sink)
+		case strings.Contains(p.URI, "Not_One"):
+			return upstream.Answer{Error: []byte(`{"code":-32602,"message":"no such skill"}`)}, nil
+		}
+		return upstream.Answer{Type: "complete", Result: []byte(`{"resultType":"complete","skill":` + entries[p.URI] + `}`)}, nil
+	}
+	return s
+}
+
+// TestUnlistedSkills: what a server has as a skill and does not list by the extension, as this gateway
+// does not list irregular ones, is asked for, and decided on in every way that leads to it.
+func TestUnlistedSkills(t *testing.T) {
+	for _, s := range []*skillServer{
+		secretive(true, "skill://plain/SKILL.md"), secretive(false, "skill://plain/SKILL.md"), secretive(true, ""), secretive(false, ""),
+	} {
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		inEras(t, w, "scout", func(t *testing.T, do ask) {
+			for _, route := range []string{
+				"resources/list {}", "resources/templates/list {}", "prompts/list {}", "skills/list {}",
+				`resources/read {"uri":"skill://files/Hid_Den/SKILL.md"}`, `resources/read {"uri":"skill://files/Hid_Den/a.txt"}`, `skills/get {"uri":"skill://files/Hid_Den/SKILL.md"}`,
+				`resources/read {"uri":"wiki://x/Far_Off/SKILL.md"}`, `resources/read {"uri":"wiki://x/Far_Off/a.txt"}`, `resources/read {"uri":"skill://files/Not_One/SKILL.md"}`,
+				`prompts/get {"name":"files__Hid_Den"}`, `prompts/get {"name":"files__hub__Hid_Den"}`, `prompts/get {"name":"files__Far_Off"}`, `prompts/get {"name":"files__Not_One"}`,
+			} {
+				method, params, _ := strings.Cut(route, " ")
+				if a := do(method, params); a.Error == nil && mentions(a, "Hid_Den", "Far_Off", "Not_One", hiddenText) {
+					t.Errorf("%s: %s", route, a.Raw)
+				}
+			}
+			if got := fileOf(t, do("resources/read", uriParams("skill://files/Of_Old/a.txt")), "skill://files/Of_Old/a.txt"); string(got) != "more" {
+				t.Errorf("read is %q", got)
+			}
+			if a := do("prompts/get", `{"name":"files__Of_Old"}`); !mentions(a, "Do Of_Old.") {
+				t.Errorf("as a prompt: %s", a.Raw)
+			}
+		})
+	}
 }

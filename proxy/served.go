@@ -162,7 +162,10 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 		for i, r := range raw {
 			all[i] = readEntry(r)
 		}
-		return all, err
+		if err != nil {
+			return nil, err
+		}
+		return l.unlisted(ctx, conn, all)
 	case able(conn.Info(), "resources"):
 		items, _, err := l.list(ctx, resourceList, listTime)
 		if err != nil {
@@ -346,11 +349,22 @@ func (l *line) readText(ctx context.Context, conn upstream.Conn, s *served, uri 
 
 // readFile reads one resource of a server as bytes.
 func (l *line) readFile(ctx context.Context, conn upstream.Conn, uri string) ([]byte, error) {
-	params := wire.AppendString([]byte(`{"uri":`), uri)
-	if meta := l.meta(conn.Info()); meta != nil {
-		params = meta(append(params, `,"_meta":`...))
+	result, err := l.lookUp(ctx, conn, upstream.Request{Method: "resources/read", Name: uri}, uri)
+	if err != nil {
+		return nil, err
 	}
-	answer, err := conn.Call(ctx, upstream.Request{Method: "resources/read", Name: uri, Params: append(params, '}')}, nil)
+	c, err := readContent(result, uri)
+	return c.data, err
+}
+
+// lookUp asks a server for what there is at a URI.
+func (l *line) lookUp(ctx context.Context, conn upstream.Conn, r upstream.Request, uri string) ([]byte, error) {
+	r.Params = wire.AppendString([]byte(`{"uri":`), uri)
+	if meta := l.meta(conn.Info()); meta != nil {
+		r.Params = meta(append(r.Params, `,"_meta":`...))
+	}
+	r.Params = append(r.Params, '}')
+	answer, err := conn.Call(ctx, r, nil)
 	answer = typed(conn.Info(), answer, false)
 	switch {
 	case err != nil:
@@ -360,8 +374,7 @@ func (l *line) readFile(ctx context.Context, conn upstream.Conn, uri string) ([]
 	case answer.Type != "" && answer.Type != "complete":
 		return nil, errors.New("the server does not answer with the file")
 	}
-	c, err := readContent(answer.Result, uri)
-	return c.data, err
+	return answer.Result, nil
 }
 
 // content is the one file that a resources/read has brought.
