@@ -96,6 +96,14 @@ func (c *catalogue) print() fingerprint {
 		}
 		h.Sum(f[i][:0])
 	}
+	h := sha256.New()
+	h.Write(f[resourceList][:])
+	for _, s := range c.skills {
+		if s.about.Irregular != "" { // the lists do not show which files it has
+			h.Write(s.entry())
+		}
+	}
+	h.Sum(f[resourceList][:0])
 	return f
 }
 

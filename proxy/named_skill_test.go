@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -133,5 +134,22 @@ func TestUnlistedSkills(t *testing.T) {
 				t.Errorf("as a prompt: %s", a.Raw)
 			}
 		})
+	}
+}
+
+// TestIrregularSkillsChange: who may keep such a skill is told that it has changed, also where no
+// list shows that.
+func TestIrregularSkillsChange(t *testing.T) {
+	w := start(t, map[string]string{"scout": anyReader})
+	own := map[string]string{"Odd/SKILL.md": skillText("Odd", "", "Do.\n"), "Odd/a.txt": "old"}
+	w.bundles(own)
+	c := w.client("scout")
+	c.initialize("{}")
+	listSkills(t, c.request)
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	own["Odd/a.txt"] = "new"
+	w.bundles(own)
+	if heard := in.next(); !strings.Contains(heard, "resources/list_changed") {
+		t.Errorf("heard is %q", heard)
 	}
 }
