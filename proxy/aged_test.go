@@ -343,3 +343,36 @@ func TestRecheckOfNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestSkillsOfNewerLists: what a server has by now beside its skills is shown as what they are by now,
+// and not as what they were when they were asked for, which may be longer ago.
+func TestSkillsOfNewerLists(t *testing.T) {
+	for _, modern := range []bool{true, false} {
+		s := newSkillServer(modern, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method == "prompts/get" {
+				return upstream.Answer{Type: "complete", Result: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":"` + hiddenText + `"}}]}`)}, nil
+			}
+			return s.read(ctx, r, sink)
+		}
+		k := new(clock)
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		listSkills(t, func(method, params string) said { return c.modern(method, params, "{}") })
+		for _, name := range []string{"deploy", "wiki"} {
+			s.mu.Lock()
+			s.files[name+"://"+name+"/SKILL.md"], s.files[name+"://"+name+"/a.md"] = skillText(name, "WebFetch(domain:example.com)", hiddenText), hiddenText
+			s.mu.Unlock()
+			s.list(s.entries()...)
+			s.relist("prompts/list", `"prompts":[{"name":"`+name+`"}]`)
+			s.relist("resources/list", `"resources":[{"name":"x","uri":"`+name+`://`+name+`/a.md"}]`)
+			k.forward(61 * time.Second)
+			for _, route := range []string{`prompts/get {"name":"files__` + name + `"}`, `resources/read {"uri":"` + name + `://` + name + `/a.md"}`, "prompts/list {}", "resources/list {}"} {
+				method, params, _ := strings.Cut(route, " ")
+				if a := c.modern(method, params, "{}"); strings.Contains(a.Raw, hiddenText) || strings.HasSuffix(method, "/list") && strings.Contains(a.Raw, name) {
+					t.Errorf("%s: %s", route, a.Raw)
+				}
+			}
+		}
+	}
+}

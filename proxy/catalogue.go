@@ -217,6 +217,12 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 		}
 	}
 	fetching.Wait()
+	for i := range ups { // of which others may have said meanwhile that they are not known
+		fetching.Go(func() {
+			lists[i][skillList], c.sources[i].editions[skillList], _ = c.sources[i].line.list(ctx, skillList, patience)
+		})
+	}
+	fetching.Wait()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}

@@ -243,6 +243,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	known := g.have == g.wanted // and only old
 	same := g.state != 0 && err == nil && slices.EqualFunc(items, g.items, item.is)
 	if err == nil && !same {
+		l.outdate(k)
 		g.items = append([]item{}, items...) // none is not the same as unknown
 		g.state++
 	}
@@ -266,6 +267,14 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	}
 	if err == nil && !same || awaited {
 		l.tenant.touched(none)
+	}
+}
+
+// outdate has the skills asked for again where a list of what may be theirs is another than it was,
+// whose lock is held.
+func (l *line) outdate(k listKind) {
+	if l.lists[k].state != 0 && k != toolList && k != skillList {
+		l.lists[skillList].renew()
 	}
 }
 
