@@ -101,7 +101,7 @@ func (s *served) readManifest(data []byte) (flaw string) {
 
 // unlisted fetches the skills that a server has among its resources and leaves out of its list,
 // as it may. Of the scheme of skills, what it does not answer for is one all the same.
-func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served) ([]*served, error) {
+func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served, read *budget) ([]*served, error) {
 	if !able(conn.Info(), "resources") {
 		return all, nil
 	}
@@ -113,24 +113,29 @@ func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served) 
 	for _, s := range all {
 		known[s.uri()] = true
 	}
+	var roots []string
 	for _, it := range items {
 		uri := it.text("uri")
-		root, ok := strings.CutSuffix(uri, "/"+skillFile)
-		if !ok || known[uri] {
-			continue
-		}
-		if known[uri] = true; len(known) > maxServed {
-			return nil, fmt.Errorf("there are more than %d skills", maxServed)
-		}
-		entry, err := l.lookUp(ctx, conn, upstream.Request{Method: "skills/get"}, uri)
-		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
-			return nil, err
-		}
-		if err == nil || isSkillURI(uri) {
-			all = append(all, readAnswer(entry, root))
+		if root, ok := strings.CutSuffix(uri, "/"+skillFile); ok && !known[uri] {
+			known[uri], roots = true, append(roots, root)
 		}
 	}
-	return all, nil
+	if len(known) > maxServed {
+		return nil, fmt.Errorf("there are more than %d skills", maxServed)
+	}
+	more := make([]*served, len(roots))
+	err = atOnce(len(roots), func(i int) error {
+		uri := roots[i] + "/" + skillFile
+		entry, err := l.lookUp(ctx, conn, upstream.Request{Method: "skills/get"}, uri)
+		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
+			return err
+		}
+		if err == nil || isSkillURI(uri) {
+			more[i] = readAnswer(entry, roots[i])
+		}
+		return read.spend(len(entry))
+	})
+	return append(all, slices.DeleteFunc(more, func(s *served) bool { return s == nil })...), err
 }
 
 // readAnswer reads the answer to skills/get, which must be about the skill that was asked for.

@@ -153,3 +153,29 @@ func TestIrregularSkillsChange(t *testing.T) {
 		t.Errorf("heard is %q", heard)
 	}
 }
+
+// TestUnlistedSkillsAreBounded: a server that answers with more than is kept of one shows nothing,
+// and what it answers of another skill is not taken for the one that was asked for.
+func TestUnlistedSkillsAreBounded(t *testing.T) {
+	for want, answer := range map[string]func(uri string) string{
+		"upstream_failed": func(uri string) string {
+			return `{"skill":{"uri":"` + uri + `"},"x":"` + strings.Repeat("x", 4<<20) + `"}`
+		},
+		"unknown_tool": func(string) string { return `{"skill":{"uri":"skill://other/SKILL.md"}}` },
+	} {
+		s := newSkillServer(true, nil)
+		s.lists["resources/list"] = `"resources":[{"uri":"skill://a/SKILL.md"},{"uri":"skill://b/SKILL.md"},{"uri":"skill://c/SKILL.md"}]`
+		s.lists["prompts/list"] = `"prompts":[{"name":"a"}]`
+		s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+			var p struct{ URI string }
+			if err := json.Unmarshal(r.Params, &p); err != nil {
+				return upstream.Answer{}, err
+			}
+			return upstream.Answer{Type: "complete", Result: []byte(answer(p.URI))}, nil
+		}
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		if a := w.client("scout").modern("prompts/get", `{"name":"files__a"}`, "{}"); denialOf(t, a).Code != want {
+			t.Errorf("%s: %s", want, a.Raw)
+		}
+	}
+}

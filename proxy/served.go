@@ -98,21 +98,12 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 		return nil, fmt.Errorf("the URIs of the files of all skills are longer than %d bytes", maxServedURIs)
 	}
 	known := l.keep(all, read)
-	var (
-		reading sync.WaitGroup
-		slots   = make(chan struct{}, maxReads)
-		errs    = make([]error, len(all))
-	)
-	for i, s := range all {
-		if s.flaw == "" && s.text == nil {
-			reading.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				errs[i] = l.readSkill(ctx, conn, s, read)
-			})
+	err = atOnce(len(all), func(i int) error {
+		if s := all[i]; s.flaw == "" && s.text == nil {
+			return l.readSkill(ctx, conn, s, read)
 		}
-	}
-	reading.Wait()
+		return nil
+	})
 	items := make([]item, len(all))
 	for i, s := range all {
 		if old := known[s.root]; s.flaw != "" && (old == nil || old.flaw != s.flaw) {
@@ -120,7 +111,25 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 		}
 		items[i] = item{skill: s}
 	}
-	return items, errors.Join(errs...)
+	return items, err
+}
+
+// atOnce does something for each of so many, for some of them at the same time.
+func atOnce(n int, do func(i int) error) error {
+	var (
+		doing sync.WaitGroup
+		slots = make(chan struct{}, maxReads)
+		errs  = make([]error, n)
+	)
+	for i := range n {
+		doing.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = do(i)
+		})
+	}
+	doing.Wait()
+	return errors.Join(errs...)
 }
 
 // keep takes over what is known already of skills whose digest has not changed, and
@@ -165,7 +174,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 		if err != nil {
 			return nil, err
 		}
-		return l.unlisted(ctx, conn, all)
+		return l.unlisted(ctx, conn, all, read)
 	case able(conn.Info(), "resources"):
 		items, _, err := l.list(ctx, resourceList, listTime)
 		if err != nil {
