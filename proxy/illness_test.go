@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,11 +44,20 @@ type host struct {
 
 func newHost(t testing.TB, s script) *host {
 	t.Helper()
-	h := &host{script: s, t: t, addr: "127.0.0.1:0", well: make(chan struct{})}
+	h := &host{script: s, t: t, addr: ownAddress(), well: make(chan struct{})}
 	h.deed = func() { h.deeds.Add(1) }
 	h.start()
 	t.Cleanup(func() { h.suffer(""); h.stop() })
 	return h
+}
+
+// ownAddress is one of this machine that nothing else listens at, so that no other server gets
+// the port of one that is down. Only Linux has all of them.
+func ownAddress() string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1:0"
+	}
+	return fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254))
 }
 
 // start brings the server up where it was before.
