@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -374,5 +375,68 @@ func TestSkillsOfNewerLists(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSkillsOfSlowLists: the same where the server takes longer to say which skills it has than
+// anybody waits for it. What was there before stays.
+func TestSkillsOfSlowLists(t *testing.T) {
+	for _, listed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if r.Method == "prompts/get" {
+					return upstream.Answer{Type: "complete", Result: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":"` + hiddenText + `"}}]}`)}, nil
+				}
+				return s.read(ctx, r, sink)
+			}
+			const old = `{"name":"old","uri":"notes:///old"}`
+			s.relist("resources/list", `"resources":[`+old+`]`)
+			s.mu.Lock()
+			s.files["notes:///old"] = "An old one.\n"
+			s.mu.Unlock()
+			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			c := w.client("scout")
+			listSkills(t, func(method, params string) said { return c.modern(method, params, "{}") })
+			s.mu.Lock()
+			s.files["deploy://deploy/SKILL.md"], s.files["deploy://deploy/a.md"] = skillText("deploy", "WebFetch(domain:example.com)", hiddenText), hiddenText
+			s.mu.Unlock()
+			s.list(s.entries()...)
+			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+			if listed {
+				s.relist("resources/list", `"resources":[`+old+`,{"name":"x","uri":"deploy://deploy/a.md"}]`)
+			}
+			s.takes(4 * time.Second)
+			time.Sleep(61 * time.Second)
+			var guessing sync.WaitGroup
+			defer guessing.Wait()
+			guessing.Go(func() {
+				for range 100 {
+					time.Sleep(100 * time.Millisecond)
+					if s.asked("skills/list") < 2 {
+						continue // nobody can know that there is anything new
+					}
+					if a := c.modern("resources/read", uriParams("deploy://deploy/a.md"), "{}"); strings.Contains(a.Raw, hiddenText) {
+						t.Errorf("guessed: %s", a.Raw)
+					}
+				}
+			})
+			for range 50 {
+				for _, route := range []string{"resources/list {}", "prompts/list {}", `prompts/get {"name":"files__deploy"}`} {
+					method, params, _ := strings.Cut(route, " ")
+					a := c.modern(method, params, "{}")
+					if strings.Contains(a.Raw, hiddenText) || strings.HasSuffix(method, "/list") && strings.Contains(a.Raw, "deploy") {
+						t.Fatalf("%s: %s", route, a.Raw)
+					}
+					if method == "resources/list" && !strings.Contains(a.Raw, "notes:///old") {
+						t.Errorf("what was there before is gone: %s", a.Raw)
+					}
+				}
+				if a := c.modern("resources/read", uriParams("notes:///old"), "{}"); !strings.Contains(a.Raw, "An old one.") {
+					t.Error(a.Raw)
+				}
+				time.Sleep(200 * time.Millisecond)
+			}
+		})
 	}
 }

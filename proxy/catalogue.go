@@ -223,6 +223,9 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 		})
 	}
 	fetching.Wait()
+	for i := range ups {
+		c.sources[i].line.settle(&lists[i], c.sources[i].editions[skillList])
+	}
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}

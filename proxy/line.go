@@ -39,6 +39,7 @@ type line struct {
 	heard    upstream.Conn           // the connection whose end is waited for, so that it is asked again
 	asks     bool                    // somebody does ask it again
 	nudge    chan struct{}           // has that be done now
+	settled  [listKinds][]item       // the lists, as they were when the skills were known last
 }
 
 // listKind is one of the lists that servers have.

@@ -278,6 +278,24 @@ func (l *line) outdate(k listKind) {
 	}
 }
 
+// settle leaves out of the lists what was not there when the skills of the server were known last,
+// while they are not: it may be of one that came with it.
+func (l *line) settle(lists *[listKinds][]item, skills edition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if skills.isKnown() {
+		l.settled = *lists
+		return
+	}
+	for _, k := range [...]listKind{promptList, resourceList, templateList} {
+		known := map[string]bool{}
+		for _, it := range l.settled[k] {
+			known[string(it.raw)] = true
+		}
+		lists[k] = slices.DeleteFunc(slices.Clone(lists[k]), func(it item) bool { return !known[string(it.raw)] })
+	}
+}
+
 // lament logs why lists cannot be had, once for all of them until one can.
 func (l *line) lament(err error) {
 	text := ""

@@ -217,42 +217,62 @@ func (c *call) resource() (*order, gate.Verdict, reply) {
 }
 
 // holder finds the server that a resource is read from: the only one that lists
-// it, or the only one that could have it. What it lists may be held back.
+// it, or the only one that could have it. What it lists may be held back. What it does not
+// list may be of a skill that it has added, so that its skills have to be known then.
 func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	unknown := gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no server is known to have the resource"}
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return nil, held, unknown
+	for {
+		cat, err := c.catalogue(ctx)
+		if err != nil || isSkillURI(uri) {
+			return nil, held, unknownResource("no server is known to have the resource")
+		}
+		listed := false
+		if l, held, denied, listed = cat.holder(uri); l == nil || listed || cat.knowsSkills(l) {
+			return l, held, denied
+		}
+		if _, is, err := l.list(ctx, skillList, patience); err != nil || !is.isKnown() {
+			return nil, held, unknownResource("nobody knows which skills its server has by now")
+		}
 	}
-	if isSkillURI(uri) {
-		return nil, held, unknown
-	}
-	if r, known := cat.shared[uri]; known {
+}
+
+// holder is the same, as far as is known, and whether a list names the resource.
+func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdict, listed bool) {
+	unknown := unknownResource("no server is known to have the resource")
+	if r, known := c.shared[uri]; known {
 		if r == nil {
-			return nil, held, collision("several servers claim the resource")
+			return nil, held, collision("several servers claim the resource"), true
 		}
 		left := math.MaxInt
-		if t := cat.rival(r, &left); t != nil {
-			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name))
+		if t := c.rival(r, &left); t != nil {
+			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name)), true
 		}
-		return cat.unless(r.line, uri), r.held, unknown
+		return c.unless(r.line, uri), r.held, unknown, true
 	}
-	found, other := describes(cat.templates, uri)
+	found, other := describes(c.templates, uri)
 	if found == nil {
-		found, other = describes(cat.veiled, uri)
+		found, other = describes(c.veiled, uri)
 	}
 	switch {
 	case other != nil:
-		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name))
+		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name)), false
 	case found != nil:
-		return cat.unless(found.line, uri), found.held, unknown
-	case len(cat.sources) == 1:
-		return cat.unless(cat.sources[0].line, uri), held, unknown // there is no other it could be
+		return c.unless(found.line, uri), found.held, unknown, false
+	case len(c.sources) == 1:
+		return c.unless(c.sources[0].line, uri), held, unknown, false // there is no other it could be
 	}
-	unknown.Why = "no server lists the resource and no template fits it, so that it is not known which of them has it"
-	return nil, held, unknown
+	return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it"), false
+}
+
+// unknownResource is the verdict on what no server is known to have.
+func unknownResource(why string) gate.Verdict {
+	return gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: why}
+}
+
+// knowsSkills reports whether all that a server has by now are known.
+func (c *catalogue) knowsSkills(l *line) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && s.editions[skillList].isKnown() })
 }
 
 // collision is the verdict on what nobody has, as several claim it.
