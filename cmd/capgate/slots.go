@@ -39,8 +39,9 @@ func (s *slots) take(agent string) bool {
 	return true
 }
 
-// roomTime is how long a process that is ended may take to make room for another.
-const roomTime = 5 * time.Second
+// roomTime is how long a process that is ended may take to make room for another: longer than it is
+// before one that heeds nothing is killed.
+const roomTime = 8 * time.Second
 
 // await is take that has room made where there is none. The next place that the agent gives back
 // is for who waits, whatever its share is: others have no less of them than before.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -69,4 +70,20 @@ func TestSwappedSlot(t *testing.T) {
 	if s.take("scout") || !s.take("boss") {
 		t.Error("the last places are not for others")
 	}
+}
+
+// TestKilledSlot: a program that neither heeds the end of its input nor that it is asked to terminate
+// is killed after five seconds. Whoever it makes room for waits as long.
+func TestKilledSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		s.take("scout")
+		room := func() bool {
+			time.AfterFunc(5*time.Second+100*time.Millisecond, func() { s.give("scout") })
+			return true
+		}
+		if !s.await(t.Context(), "scout", room) {
+			t.Error("nobody has the place of a program that had to be killed")
+		}
+	})
 }
