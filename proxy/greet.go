@@ -300,12 +300,12 @@ func (t *tenant) makeRoom() bool {
 	return t.evict(now, slices.Values(having))
 }
 
-// hasServers reports whether one is there.
+// hasServers reports whether one is there that holds a place.
 func (t *tenant) hasServers() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lines {
-		if l.link.IsUp() {
+		if l.made.Process && l.link.IsUp() {
 			return true
 		}
 	}

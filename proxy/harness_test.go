@@ -287,7 +287,7 @@ func files(t *testing.T, s *scripted) *proxy.Upstream {
 	if s.lists == nil {
 		s.lists = map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `,` + tool("write_file", "path") + `]`}
 	}
-	return &proxy.Upstream{Name: "files", Prefix: "files", Mapping: m, Open: s.open}
+	return &proxy.Upstream{Name: "files", Prefix: "files", Mapping: m, Process: true, Open: s.open}
 }
 
 func tool(name string, args ...string) string {

@@ -120,3 +120,22 @@ func TestRoomForSomebody(t *testing.T) {
 		}
 	})
 }
+
+// TestServersElsewhereMakeNoRoom: a session whose servers run on other machines has no place to leave.
+func TestServersElsewhereMakeNoRoom(t *testing.T) {
+	s := &scripted{}
+	up := files(t, s)
+	up.MayAsk, up.Process = []string{"elicitation"}, false
+	inBubble(t, map[string]string{"scout": reader}, []*proxy.Upstream{up}, func(t *testing.T, b *bubble) {
+		left := b.open("scout")
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		b.open("scout")
+		if s.peers[1].Room() {
+			t.Error("a session ends for a place that it does not have")
+		}
+		if got := b.do("scout", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", left).Code; got != http.StatusOK {
+			t.Errorf("the session is answered by %d", got)
+		}
+	})
+}

@@ -109,6 +109,7 @@ type Upstream struct {
 	PinsOf   map[string]Pins  // the same for single tools
 	MayAsk   []string         // what it may ask of the agent's client: roots, elicitation, sampling
 	Shared   bool             // agents share one connection
+	Process  bool             // each connection is to a process, of which only so many may run
 	Timeout  time.Duration    // of one call
 	Identity string           // changes when the server must be started anew
 

@@ -79,7 +79,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	case u.Command != nil:
 		cwd, home := s.cwd(u), s.home(u)
 		p.View = capability.View{Cwd: cwd, Told: told(u, cwd, home), Home: home, FS: hostfs.FS{}}
-		p.Open = s.openProgram(u, p.View.Told)
+		p.Process, p.Open = true, s.openProgram(u, p.View.Told)
 	default:
 		p.Open = s.openURL(u) // what its paths mean is for its machine to say
 	}
