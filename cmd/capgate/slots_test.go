@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +87,24 @@ func TestKilledSlot(t *testing.T) {
 			t.Error("nobody has the place of a program that had to be killed")
 		}
 	})
+}
+
+// TestSlotsOfPrograms: each program that is started takes one, and nothing else does.
+func TestSlotsOfPrograms(t *testing.T) {
+	p := newPlace(t)
+	p.write(map[string]string{
+		"capgate.yml": "agents: ./agents\nsandbox: ./work\nupstreams:\n  own: { builtin: net }\n  program: { command: [sh], unmediated: true }\n" +
+			"  elsewhere: { url: https://mcp.example.com/, unmediated: true }\n",
+	})
+	a := &app{}
+	a.settings.Config = filepath.Join(p.dir, "capgate.yml")
+	w, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range w.policy.Upstreams {
+		if u.Process != (u.Name == "program") {
+			t.Errorf("%s takes one: %v", u.Name, u.Process)
+		}
+	}
 }
