@@ -100,7 +100,8 @@ func (s *served) readManifest(data []byte) (flaw string) {
 }
 
 // unlisted fetches the skills that a server has among its resources and leaves out of its list,
-// as it may. Of the scheme of skills, what it does not answer for is one all the same.
+// as it may. What it does not answer for is one all the same, unless it says that there is none
+// and it is not of the scheme of skills.
 func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served, read *budget) ([]*served, error) {
 	if !able(conn.Info(), "resources") {
 		return all, nil
@@ -130,12 +131,18 @@ func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served, 
 		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
 			return err
 		}
-		if err == nil || isSkillURI(uri) {
+		if isSkillURI(uri) || !isNone(err) {
 			more[i] = readAnswer(entry, roots[i])
 		}
 		return read.spend(len(entry))
 	})
 	return append(all, slices.DeleteFunc(more, func(s *served) bool { return s == nil })...), err
+}
+
+// isNone reports whether a server has said that something is not there.
+func isNone(err error) bool {
+	refused, ok := errors.AsType[*upstream.Refusal](err)
+	return ok && (refused.Code == codeMethod || refused.Code == codeParams || refused.Code == legacyNotFound)
 }
 
 // readAnswer reads the answer to skills/get, which must be about the skill that was asked for.

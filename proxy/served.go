@@ -379,7 +379,13 @@ func (l *line) lookUp(ctx context.Context, conn upstream.Conn, r upstream.Reques
 	case err != nil:
 		return nil, err
 	case answer.Error != nil:
-		return nil, errors.New("the server refuses it")
+		refused := &upstream.Refusal{Message: "the server refuses it"}
+		if doc, err := wire.Parse(answer.Error); err == nil {
+			code, _ := doc.Root().Get("code")
+			number, _ := code.Int64()
+			refused.Code = int(number)
+		}
+		return nil, refused
 	case answer.Type != "" && answer.Type != "complete":
 		return nil, errors.New("the server does not answer with the file")
 	}
