@@ -243,7 +243,7 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	known := g.have == g.wanted // and only old
 	same := g.state != 0 && err == nil && slices.EqualFunc(items, g.items, item.is)
 	if err == nil && !same {
-		l.outdate(k)
+		l.outdate(k, now)
 		g.items = append([]item{}, items...) // none is not the same as unknown
 		g.state++
 	}
@@ -262,20 +262,30 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	if err != nil && !known || owed {
 		l.again(k)
 	}
-	if !errors.Is(err, context.Canceled) {
-		l.lament(err)
-	}
-	if err == nil && !same || awaited {
+	l.lament(err)
+	if err == nil && (!same || k == skillList && !known) || awaited { // while skills are not known, others are left out
 		l.tenant.touched(none)
 	}
 }
 
-// outdate has the skills asked for again where a list of what may be theirs is another than it was,
-// whose lock is held.
-func (l *line) outdate(k listKind) {
-	if l.lists[k].state != 0 && k != toolList && k != skillList {
-		l.lists[skillList].renew()
+// outdate has the skills asked for again, and first the resources that say which there are, where
+// a list of what may be theirs is another than it was, whose lock is held. One that was never known
+// comes with them, unless they were asked for before it was.
+func (l *line) outdate(k listKind, asked time.Time) {
+	if k == toolList || k == skillList || l.lists[k].state == 0 && !l.lists[skillList].precedes(asked) {
+		return
 	}
+	if k != resourceList {
+		l.lists[resourceList].renew()
+	}
+	l.lists[skillList].renew()
+}
+
+// precedes reports whether what is known of the list was asked for before then, and not about then.
+func (g *listing) precedes(then time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state != 0 && then.Sub(g.seen) > agedTime
 }
 
 // settle leaves out of the lists what was not there when the skills of the server were known last,
@@ -298,6 +308,9 @@ func (l *line) settle(lists *[listKinds][]item, skills edition) {
 
 // lament logs why lists cannot be had, once for all of them until one can.
 func (l *line) lament(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	text := ""
 	if err != nil {
 		text = err.Error()
