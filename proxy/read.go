@@ -231,10 +231,16 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 		if l, held, denied, listed = cat.holder(uri); l == nil || listed || cat.knowsSkills(l) {
 			return l, held, denied
 		}
-		if _, is, err := l.list(ctx, skillList, patience); err != nil || !is.isKnown() {
+		if !l.learnsSkills(ctx) {
 			return nil, held, unknownResource("nobody knows which skills its server has by now")
 		}
 	}
+}
+
+// learnsSkills waits until all skills are known that a server has by now, and reports whether they are.
+func (l *line) learnsSkills(ctx context.Context) bool {
+	_, is, err := l.list(ctx, skillList, patience)
+	return err == nil && is.isKnown()
 }
 
 // holder is the same, as far as is known, and whether a list names the resource.
@@ -402,16 +408,30 @@ func (c *call) complete() reply {
 	}})
 }
 
-// template finds a template that may be completed by its text.
+// template finds a template that may be completed by its text. What completes it may be of a skill
+// that its server has added, so that its skills have to be known then.
 func (c *call) template(text string) *resource {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return nil
+	for {
+		cat, err := c.catalogue(ctx)
+		if err != nil {
+			return nil
+		}
+		found := cat.template(text)
+		if found == nil || cat.knowsSkills(found.line) {
+			return found
+		}
+		if !found.line.learnsSkills(ctx) {
+			return nil
+		}
 	}
+}
+
+// template is the same, as far as is known.
+func (c *catalogue) template(text string) *resource {
 	var found *resource
-	for _, t := range cat.templates {
+	for _, t := range c.templates {
 		if t.uri != text {
 			continue
 		}
@@ -420,7 +440,7 @@ func (c *call) template(text string) *resource {
 		}
 		found = t
 	}
-	if found != nil && slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == found.line && s.tells(text) }) {
+	if found != nil && slices.ContainsFunc(c.sources, func(s source) bool { return s.line == found.line && s.tells(text) }) {
 		return nil
 	}
 	return found

@@ -196,36 +196,48 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 const smuggled = "what the server answered holds a file of a skill"
 
 // smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
-// what may be files of the server's skills: it has an error's answer then.
+// what may be files of the server's skills: it has an error's answer then. What else it holds than what
+// was asked for, and than what the server lists, may be of a skill that has to be known first.
 func (c *call) smuggles(l *line, result []byte) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return true
+	for {
+		cat, err := c.catalogue(ctx)
+		if err != nil {
+			return true
+		}
+		i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
+		known := cat.knowsSkills(l)
+		if i < 0 || known && !cat.sources[i].skills.any() {
+			return i < 0
+		}
+		var doc wire.Doc
+		if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
+			return true
+		}
+		isNew := func(uri string) bool {
+			r := cat.shared[uri]
+			return uri != c.exposed && (r == nil || r.line != l)
+		}
+		if known || !contains(doc.Root(), isNew) {
+			return contains(doc.Root(), cat.sources[i].secludes)
+		}
+		if !l.learnsSkills(ctx) {
+			return true
+		}
 	}
-	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-	if i < 0 || !cat.sources[i].skills.any() {
-		return i < 0
-	}
-	var doc wire.Doc
-	if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
-		return true
-	}
-	return cat.sources[i].holds(doc.Root())
 }
 
-// holds reports whether a value has in it what may be one of a skill's files, and not only where
-// that is.
-func (s *source) holds(v wire.Value) bool {
+// contains reports whether a value has in it what is of such a URI, and not only where that is.
+func contains(v wire.Value, is func(uri string) bool) bool {
 	for one := range v.Elems() {
-		if s.holds(one) {
+		if contains(one, is) {
 			return true
 		}
 	}
 	for key, one := range v.Members() {
 		name, _ := key.Str()
-		if uri, ok := one.Str(); ok && strings.EqualFold(name, "uri") && !isLink(v) && s.secludes(uri) || s.holds(one) {
+		if uri, ok := one.Str(); ok && strings.EqualFold(name, "uri") && !isLink(v) && is(uri) || contains(one, is) {
 			return true
 		}
 	}

@@ -1,0 +1,212 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// telling answers every prompt and completion of a server with what a hidden skill holds.
+func (s *skillServer) telling() {
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		switch r.Method {
+		case "prompts/get":
+			return upstream.Answer{Type: "complete", Result: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":"` + hiddenText + `"}}]}`)}, nil
+		case "completion/complete":
+			return upstream.Answer{Type: "complete", Result: []byte(`{"completion":{"values":["` + hiddenText + `"]}}`)}, nil
+		}
+		return s.read(ctx, r, sink)
+	}
+}
+
+// hides gives the server a skill that hardly anybody sees, and a prompt of its name.
+func (s *skillServer) hides(at string) {
+	s.mu.Lock()
+	s.files[at+"/SKILL.md"] = skillText("deploy", "WebFetch(domain:example.com)", hiddenText)
+	s.mu.Unlock()
+	s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+}
+
+// TestSkillsOfResourcesOfBefore: where only the prompts of a server are said to have changed, the
+// resources that say which skills it has are asked for as well.
+func TestSkillsOfResourcesOfBefore(t *testing.T) {
+	for _, speaks := range []bool{false, true} {
+		const plain = `{"uri":"skill://plain/SKILL.md","name":"x"}`
+		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+		if !speaks {
+			s.info.Capabilities = []byte(strings.Replace(skillAbilities, "io.modelcontextprotocol/skills", "other", 1))
+		}
+		s.telling()
+		s.relist("resources/list", `"resources":[`+plain+`]`)
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.modern("prompts/list", "{}", "{}")
+		s.hides("skill://deploy")
+		s.relist("resources/list", `"resources":[`+plain+`,{"uri":"skill://deploy/SKILL.md","name":"x"}]`)
+		s.newest().Events.Notify("notifications/prompts/list_changed", nil)
+		for range 3 {
+			if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); strings.Contains(a.Raw, hiddenText) {
+				t.Errorf("speaks %t: %s", speaks, a.Raw)
+			}
+			if a := c.modern("prompts/list", "{}", "{}"); strings.Contains(a.Raw, "deploy") {
+				t.Errorf("speaks %t: %s", speaks, a.Raw)
+			}
+		}
+		if n := s.asked("resources/list"); n > 2 {
+			t.Errorf("asked for its resources %d times", n)
+		}
+	}
+}
+
+// TestSkillsThatCannotBeAskedFor: what a server fails to say of a SKILL.md is not that it is no skill.
+func TestSkillsThatCannotBeAskedFor(t *testing.T) {
+	for _, said := range []upstream.Answer{
+		{Error: []byte(`{"code":-32603,"message":"internal error"}`)},
+		{Error: []byte(`{"code":-32000,"message":"too many requests"}`)},
+		{Type: "input_required", Result: []byte(`{"resultType":"input_required","inputRequests":{}}`)},
+	} {
+		s := secretive(true, "skill://plain/SKILL.md")
+		reply := s.reply
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			var p struct{ URI string }
+			if err := json.Unmarshal(r.Params, &p); err == nil && r.Method == "skills/get" && strings.Contains(p.URI, "Far_Off") {
+				return said, nil
+			}
+			return reply(ctx, r, sink)
+		}
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		for _, route := range []string{`resources/read {"uri":"wiki://x/Far_Off/a.txt"}`, `prompts/get {"name":"files__Far_Off"}`, `prompts/list {}`} {
+			method, params, _ := strings.Cut(route, " ")
+			if a := w.client("scout").modern(method, params, "{}"); a.Error == nil && mentions(a, "Far_Off", hiddenText) {
+				t.Errorf("%s: %s", route, a.Raw)
+			}
+		}
+	}
+}
+
+// TestSkillsOfListsHadLate: the same of a list that could not be had when the skills were asked for.
+func TestSkillsOfListsHadLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+		s.telling()
+		s.relist("prompts/list", `"prompts":"none"`)
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		listSkills(t, func(method, params string) said { return c.modern(method, params, "{}") })
+		time.Sleep(50 * time.Second)
+		s.hides("skill://deploy")
+		s.list(s.entries()...)
+		if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); strings.Contains(a.Raw, hiddenText) {
+			t.Error(a.Raw)
+		}
+	})
+}
+
+// tardy is a connection that takes long for some things.
+type tardy struct {
+	upstream.Conn
+	takes func(method string) time.Duration
+}
+
+func (c tardy) Call(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+	time.Sleep(c.takes(r.Method))
+	return c.Conn.Call(ctx, r, sink)
+}
+
+// slowly is the server where it takes so long to say which skills it has.
+func (s *skillServer) slowly(t *testing.T, long *atomic.Int64) *proxy.Upstream {
+	up := s.up(t)
+	open := up.Open
+	up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		conn, err := open(ctx, p)
+		return tardy{conn, func(method string) time.Duration {
+			if method == "skills/list" {
+				return time.Duration(long.Load())
+			}
+			return 0
+		}}, err
+	}
+	return up
+}
+
+// TestCompletionsWaitForSkills: what completes a template may be of a skill that is not known yet.
+func TestCompletionsWaitForSkills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, long := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")}), new(atomic.Int64)
+		s.telling()
+		s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
+		w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
+		c := w.client("scout")
+		const params = `{"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`
+		if a := c.modern("completion/complete", params, "{}"); !strings.Contains(a.Raw, hiddenText) {
+			t.Fatal(a.Raw)
+		}
+		s.hides("deploy://deploy")
+		s.list(s.entries()...)
+		long.Store(int64(4 * time.Second))
+		s.changed()
+		for range 5 {
+			if a := c.modern("completion/complete", params, "{}"); strings.Contains(a.Raw, hiddenText) {
+				t.Error(a.Raw)
+			}
+		}
+	})
+}
+
+// TestToldOnceSkillsAreKnown: who was shown less than there is, as it was not known which skills the
+// server has, is told once it is, also where they are none.
+func TestToldOnceSkillsAreKnown(t *testing.T) {
+	t.Parallel() // as it takes some seconds
+	s, long := newSkillServer(true, nil), new(atomic.Int64)
+	s.relist("resources/list", `"resources":[]`)
+	w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("resources/list", "{}")
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	long.Store(int64(4 * time.Second))
+	s.relist("resources/list", `"resources":[{"uri":"notes:///new","name":"new"}]`)
+	s.changed()
+	over := time.AfterFunc(15*time.Second, func() { _ = in.resp.Body.Close() })
+	defer over.Stop()
+	for shown := false; !shown; {
+		if in.next() == "" {
+			t.Fatal("nobody is told")
+		}
+		shown = strings.Contains(c.request("resources/list", "{}").Raw, "notes:///new")
+	}
+}
+
+// TestOldAnswersWithNewSkills: what was there before may hold by now what is of a skill that is not
+// known yet.
+func TestOldAnswersWithNewSkills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, long := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "An old one.\n", "notes:///too": "Another.\n"}), new(atomic.Int64)
+		s.relist("resources/list", `"resources":[{"uri":"notes:///old","name":"old"},{"uri":"notes:///too","name":"too"}]`)
+		w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
+		c := w.client("scout")
+		c.modern("resources/list", "{}", "{}")
+		s.hides("deploy://deploy")
+		s.list(s.entries()...)
+		s.tamper("notes:///old", `{"contents":[{"uri":"notes:///old","text":"old"},{"uri":"deploy://deploy/a.md","text":"`+hiddenText+`"}]}`)
+		s.tamper("notes:///too", `{"contents":[{"uri":"notes:///old","text":"old"},{"uri":"notes:///too","text":"too"}]}`)
+		long.Store(int64(4 * time.Second))
+		s.changed()
+		for range 5 {
+			if a := c.modern("resources/read", uriParams("notes:///old"), "{}"); strings.Contains(a.Raw, hiddenText) {
+				t.Error(a.Raw)
+			}
+			if a := c.modern("resources/read", uriParams("notes:///too"), "{}"); a.Error != nil {
+				t.Error(a.Raw)
+			}
+		}
+	})
+}
