@@ -408,6 +408,7 @@ func TestSkillsOfSlowLists(t *testing.T) {
 			}
 			s.takes(4 * time.Second)
 			time.Sleep(61 * time.Second)
+			other := w.client("scout")
 			var guessing sync.WaitGroup
 			defer guessing.Wait()
 			guessing.Go(func() {
@@ -416,7 +417,7 @@ func TestSkillsOfSlowLists(t *testing.T) {
 					if s.asked("skills/list") < 2 {
 						continue // nobody can know that there is anything new
 					}
-					if a := c.modern("resources/read", uriParams("deploy://deploy/a.md"), "{}"); strings.Contains(a.Raw, hiddenText) {
+					if a := other.modern("resources/read", uriParams("deploy://deploy/a.md"), "{}"); strings.Contains(a.Raw, hiddenText) {
 						t.Errorf("guessed: %s", a.Raw)
 					}
 				}
