@@ -2,6 +2,7 @@ package mapping_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,6 +188,46 @@ func TestDeclaration(t *testing.T) {
 	for _, none := range []*mapping.Mapping{nil, builtin(t, "memory")} {
 		if specs, _, err := none.Declaration(nil); specs != nil || err != nil || none.Declares() {
 			t.Errorf("%v, %v", specs, err)
+		}
+	}
+}
+
+// What a server may take for a resource that an entry is of needs what that entry says.
+func TestResourceSpelling(t *testing.T) {
+	m := parseKinds(t)
+	const internal = "records.update  internal/a; "
+	for uri, want := range map[string]string{
+		"https://INTRANET.example/x":      "resource.read https://INTRANET.example/x; ",
+		"https://intranet.example:443/x":  "resource.read https://intranet.example:443/x; ",
+		"https://intranet.example:0443/x": "net.get never",
+		"https://intranet.example":        "resource.read https://intranet.example; ",
+		"https://intranet.example?x":      "resource.read https://intranet.example?x; ",
+		"docs:internal/a":                 internal,
+		"docs:///internal/a":              "records.update  /internal/a; ",
+		"docs://Internal/a":               "records.update  Internal/a; ",
+		"docs://%69nternal/a":             "records.update  %69nternal/a; ",
+		"docs://x@internal/a":             "records.update  x@internal/a; ",
+		"docs://internal:/a":              "records.update  internal:/a; ",
+		"docs://al%6C":                    "memory.read al%6C; ",
+		"docs://all/":                     "memory.read all/; ",
+		"docs://all?x":                    "memory.read all?x; ",
+		"docs://all#x":                    "memory.read all#x; ",
+		"docs:all":                        "memory.read all; ",
+	} {
+		if got := resourced(m, uri); !strings.Contains(got, want) && !strings.Contains(got, "malformed") {
+			t.Errorf("%q needs %s, and not %s", uri, got, want)
+		}
+	}
+	for uri, want := range map[string]string{
+		"https://intranet.example:8443/x": "net.get intranet.example:8443; ",
+		"https://intranet.example.com/x":  "net.get intranet.example.com:443; ",
+		"docs://internals/a":              "resource.read docs://internals/a; ",
+		"docs://a/internal/a":             "resource.read docs://a/internal/a; ",
+		"docs://a%zz%2":                   "resource.read docs://a%zz%2; ",
+		"docs://allx":                     "resource.read docs://allx; ",
+	} {
+		if got := resourced(m, uri); got != want {
+			t.Errorf("%q needs %s, want %s", uri, got, want)
 		}
 	}
 }

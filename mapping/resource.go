@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,6 +23,7 @@ const readResource = capability.Verb("resource.read")
 type resource struct {
 	uri    string // a whole URI, what URIs begin with, or a scheme and a colon
 	prefix bool
+	plain  spelt // the URI; empty for a scheme, which is spelt in one way
 	roles  []role
 	fixed  []fixed // what reading it needs, whatever its URI
 }
@@ -38,6 +40,9 @@ func (d *document) resources(m *Mapping, n *yaml.Node) error {
 		}
 		if scheme, _, ok := strings.Cut(res.uri, ":"); !ok || !isScheme(scheme) || scheme != strings.ToLower(scheme) || strings.ContainsAny(res.uri, "*?{}") {
 			return d.wrong(key, "write notes, notes://all or notes://work/*", "%s is no scheme, no URI and not what URIs begin with", quoted(key.Value, maxArgument))
+		}
+		if !strings.HasSuffix(res.uri, ":") {
+			res.plain = plainly(res.uri)
 		}
 		if err := res.read(d, value); err != nil {
 			return err
@@ -87,7 +92,8 @@ func readsResource(r role) bool {
 // mapping covers is a file under fs.read for file: URIs, net.get for the web, and
 // resource.read with its whole URI otherwise; where a mapping has a verb with other
 // keys, such as memory.read, the key is what follows the scheme, and where it says what is
-// required, that is. The mapping's first entry that fits decides. An error is always a [*Refused].
+// required, that is. The mapping's first entry that fits decides; what the entries before it say of
+// another spelling of the URI is needed as well. An error is always a [*Refused].
 //
 // The server, by its name among capabilities, is what Rye ids of resources begin with.
 // A URI that readers take apart in different ways needs what no grant allows.
@@ -128,15 +134,40 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 	return r.needs, nil
 }
 
-// resource returns what is known of the resource with a URI.
+// resource returns what is known of the resource with a URI. A server may take it for another
+// spelling of one that an entry is of, so that what that needs is needed as well.
 func (m *Mapping) resource(uri string) resource {
+	var all resource
 	if m != nil {
+		as := plainly(uri)
 		for _, res := range m.resources {
 			if res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri) {
-				return res
+				return all.and(res)
+			}
+			if res.meets(as) {
+				all = all.and(res)
 			}
 		}
 	}
+	return all.and(unmapped(uri))
+}
+
+// and is a resource that needs what either does.
+func (res resource) and(other resource) resource {
+	if len(res.roles)+len(res.fixed) == 0 {
+		return other
+	}
+	sum := resource{roles: slices.Clone(res.roles), fixed: slices.Concat(res.fixed, other.fixed)}
+	for _, o := range other.roles {
+		if !slices.ContainsFunc(sum.roles, func(r role) bool { return r.reads == o.reads }) {
+			sum.roles = append(sum.roles, o)
+		}
+	}
+	return sum
+}
+
+// unmapped returns what is known of a resource that no entry is of.
+func unmapped(uri string) resource {
 	switch scheme, _, _ := strings.Cut(uri, ":"); scheme {
 	case "file":
 		return resource{roles: []role{{reads: path{"fs.read", "path"}}}}
