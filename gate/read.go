@@ -148,13 +148,21 @@ const readResource = capability.Verb("resource.read")
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
 // that is for agents that may read whatever it may become. So it is decided on a text
 // that nobody grants by itself, and also far down where an expression may hold slashes:
-// who may read both does not have a grant of one depth.
+// who may read both does not have a grant of one depth. What the mapping says of some of it
+// by itself is decided as well.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
 	shallow := g.Resource(agent, r, fill(template, whatever, whatever))
 	if !shallow.Decision.Allowed() {
 		return shallow
 	}
-	deep := g.Resource(agent, r, fill(template, whatever, strings.Repeat(whatever+"/", farDown)+whatever))
+	below := strings.Repeat(whatever+"/", farDown) + whatever
+	begin, _, _ := strings.Cut(template, "{")
+	for uri := range r.Mapping.Among(begin, below) {
+		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
+			return v
+		}
+	}
+	deep := g.Resource(agent, r, fill(template, whatever, below))
 	if need := deep.Decision.Need(); !deep.Decision.Allowed() || need.Verb() != readResource {
 		return deep
 	}

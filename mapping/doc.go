@@ -74,7 +74,8 @@
 // the server's directory cannot be described yet, nor can a key of an object that
 // is itself a path. Grants that limit arguments of an unmapped tool see their
 // text only: the number 7 and the text "7" are one value to them, and the text "true" is none. URIs of resources
-// are matched by what they begin with, not by globs.
+// are matched by what they begin with, not by globs; one that is only spelt in another way needs what
+// its own spelling does as well.
 //
 // Possible compares paths as text. A tool is shown where only a link, or the
 // gateway's own files behind the only paths held, would keep every call from being

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"iter"
 	slashes "path"
 	"strconv"
 	"strings"
@@ -22,6 +23,34 @@ func (res *resource) meets(as spelt) bool {
 		own.place += "/"
 	}
 	return strings.HasPrefix(as.place+"/", own.place)
+}
+
+// Among goes through the entries of resources that begin like a text and are not what all of them
+// are that do: their URIs, with what may stand below where there is more.
+func (m *Mapping) Among(begin, below string) iter.Seq[string] {
+	as := plainly(begin)
+	place := as.place
+	if !strings.HasSuffix(place, "/") && (as.query != "" || strings.HasSuffix(begin, "/")) {
+		place += "/"
+	}
+	return func(yield func(string) bool) {
+		if m == nil {
+			return
+		}
+		for _, res := range m.resources {
+			within := strings.HasPrefix(res.plain.place+"/", place) && !res.meets(as)
+			if !within && (strings.Contains(begin, ":") || !strings.HasPrefix(res.uri, strings.ToLower(begin))) {
+				continue
+			}
+			uri := res.uri
+			if res.prefix {
+				uri += below
+			}
+			if !yield(uri) {
+				return
+			}
+		}
+	}
 }
 
 // spelt is a URI in the one spelling that stands for all that some reader takes for it.
