@@ -50,3 +50,48 @@ resources:
 		}
 	}
 }
+
+// What a star stands for is no query and no fragment, which many servers do not look at.
+func TestResourceQuery(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  notes: memory.read\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{
+		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
+		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
+		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
+		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
+	})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for uri, want := range map[string]bool{
+		"docs://a/public":        true,
+		"docs://a/public?x=1":    false,
+		"docs://a.md#part":       false,
+		"docs://secret#/public":  false,
+		"docs://secret?/public":  false,
+		"docs://secret?.md":      false,
+		"docs://secret?x#.md":    false,
+		"docs://a.md#b.md":       true,
+		"docs://a/public?b.md":   true,
+		"db://t?x=1":             true,
+		"db://u?x=1":             true,
+		"db://u?x=2":             false,
+		"notes://a-public":       true,
+		"notes://secret?-public": false,
+		"https://a.com/x?y#z":    true,
+	} {
+		if v := g.Resource("agents/some", r, uri); v.Decision.Allowed() != want {
+			t.Errorf("some may read %s: %v, %s", uri, !want, v.Why)
+		}
+		if v := g.Resource("agents/child", r, uri); v.Decision.Allowed() {
+			t.Errorf("a child may read %s", uri)
+		}
+		if v := g.Resource("agents/heir", r, uri); v.Decision.Allowed() != (uri == "docs://secret?.md") {
+			t.Errorf("an heir may read %s: %v", uri, v.Decision.Allowed())
+		}
+		if v := g.Resource("agents/all", r, uri); !v.Decision.Allowed() && uri[:5] != "https" {
+			t.Errorf("who may read all may not read %s: %v", uri, v)
+		}
+	}
+}
