@@ -2,6 +2,7 @@ package mapping_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -229,6 +230,21 @@ func TestResourceSpelling(t *testing.T) {
 		if got := resourced(m, uri); got != want {
 			t.Errorf("%q needs %s, want %s", uri, got, want)
 		}
+	}
+}
+
+// A URI that is an argument is read as strictly as one that is asked for.
+func TestResourceArgument(t *testing.T) {
+	tool := parseTool(t, `{uri: resource.read, n: {verb: memory.read, optional: true}}`)
+	for _, uri := range []string{"docs://a/../b", "docs://a/%2e%2E/b", "docs://a%2fb", `docs://a/..\\b`} {
+		needs, err := tool.Require(callOf(t, `{"uri":"`+uri+`","n":"a/../b"}`))
+		if err != nil || !slices.ContainsFunc(needs, func(n mapping.Need) bool { return n.Requirement.Opaque() != "" && n.Argument == "uri" }) {
+			t.Errorf("%s needs %v, %v", uri, needs, err)
+		}
+	}
+	needs, err := tool.Require(callOf(t, `{"uri":"docs://a/b"}`))
+	if err != nil || len(needs) != 1 || needs[0].Requirement.Opaque() != "" {
+		t.Errorf("needs %v, %v", needs, err)
 	}
 }
 

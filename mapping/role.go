@@ -178,6 +178,11 @@ func (w word) read(r *reading, at place) error {
 		q, err := capability.Keyed(w.verb)
 		return r.need(at, q, err)
 	}
+	if _, rest, _ := strings.Cut(text, ":"); w.verb == readResource && w.dim == "uri" {
+		if why := ambiguous(rest); why != "" {
+			return r.need(at, capability.Beyond(w.verb, why), nil)
+		}
+	}
 	d := r.wordsOf(w.verb).of(w.dim)
 	d.values = append(d.values, given{at, text})
 	return nil
