@@ -153,7 +153,7 @@ func (m *Mapping) resource(uri string) resource {
 }
 
 // and is a resource that needs what either does.
-func (res resource) and(other resource) resource {
+func (res *resource) and(other resource) resource {
 	if len(res.roles)+len(res.fixed) == 0 {
 		return other
 	}
