@@ -236,14 +236,13 @@ func ends(ctx context.Context, busy <-chan struct{}, left <-chan time.Time) erro
 func (l *line) fetch(k listKind, wanted uint64) {
 	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
 	defer cancel()
-	now := l.tenant.server.now()
-	items, err := l.get(ctx, k)
+	items, now, err := l.obtain(ctx, k)
 	g := &l.lists[k]
 	g.mu.Lock()
 	known := g.have == g.wanted // and only old
 	same := g.state != 0 && err == nil && slices.EqualFunc(items, g.items, item.is)
 	if err == nil && !same {
-		l.outdate(k, now)
+		l.outdate(k)
 		g.items = append([]item{}, items...) // none is not the same as unknown
 		g.state++
 	}
@@ -270,9 +269,9 @@ func (l *line) fetch(k listKind, wanted uint64) {
 
 // outdate has the skills asked for again, and first the resources that say which there are, where
 // a list of what may be theirs is another than it was, whose lock is held. One that was never known
-// comes with them, unless they were asked for before it was.
-func (l *line) outdate(k listKind, asked time.Time) {
-	if k == toolList || k == skillList || l.lists[k].state == 0 && !l.lists[skillList].precedes(asked) {
+// comes with them, unless they were asked for before the server had said it.
+func (l *line) outdate(k listKind) {
+	if k == toolList || k == skillList || l.lists[k].state == 0 && !l.lists[skillList].precedes(l.lists[k].since, l.tenant.server.now()) {
 		return
 	}
 	if k != resourceList {
@@ -281,11 +280,15 @@ func (l *line) outdate(k listKind, asked time.Time) {
 	l.lists[skillList].renew()
 }
 
-// precedes reports whether what is known of the list was asked for before then, and not about then.
-func (g *listing) precedes(then time.Time) bool {
+// precedes reports whether what is known of the list was asked for before now, when another was said,
+// or what is about to be known before that was asked for; and not about then.
+func (g *listing) precedes(asked, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state != 0 && then.Sub(g.seen) > agedTime
+	if g.state == 0 {
+		return g.busy != nil && asked.Sub(g.since) > agedTime
+	}
+	return now.Sub(g.seen) > agedTime
 }
 
 // settle leaves out of the lists what was not there when the skills of the server were known last,
@@ -368,11 +371,17 @@ func (l *line) isListened() bool {
 	return l.inUse() && hears(l.tenant)
 }
 
-func (l *line) get(ctx context.Context, k listKind) ([]item, error) {
+// obtain gets a list, and says when the server was asked for it, which may take long to come up.
+func (l *line) obtain(ctx context.Context, k listKind) (items []item, asked time.Time, err error) {
 	conn, err := l.link.Conn(ctx)
-	if err != nil {
-		return nil, err
+	if asked = l.tenant.server.now(); err != nil {
+		return nil, asked, err
 	}
+	items, err = l.get(ctx, conn, k)
+	return items, asked, err
+}
+
+func (l *line) get(ctx context.Context, conn upstream.Conn, k listKind) ([]item, error) {
 	if k == skillList {
 		return l.skills(ctx, conn)
 	}

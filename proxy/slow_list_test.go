@@ -1,0 +1,97 @@
+package proxy_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// outdated is a connection whose answers take so long to arrive that they are old by then.
+type outdated struct {
+	upstream.Conn
+	takes func(method string) time.Duration
+}
+
+func (c outdated) Call(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+	a, err := c.Conn.Call(ctx, r, sink)
+	time.Sleep(c.takes(r.Method))
+	return a, err
+}
+
+// over is the server over connections that are made of its own.
+func (s *skillServer) over(t *testing.T, conn func(upstream.Conn) upstream.Conn) *proxy.Upstream {
+	up := s.up(t)
+	open := up.Open
+	up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		c, err := open(ctx, p)
+		return conn(c), err
+	}
+	return up
+}
+
+// only is how long one thing takes.
+func only(slow string, long time.Duration) func(method string) time.Duration {
+	return func(method string) time.Duration {
+		if method == slow {
+			return long
+		}
+		return 0
+	}
+}
+
+// TestSkillsOfListsHadSlowly: the skills are asked for again where a list that was never known comes
+// so much later that it may tell of one which was not there when they were asked for.
+func TestSkillsOfListsHadSlowly(t *testing.T) {
+	for _, slow := range []struct {
+		first, prompts string
+		conn           func(upstream.Conn) upstream.Conn
+	}{
+		{"resources/list", "[]", func(c upstream.Conn) upstream.Conn { return tardy{c, only("prompts/list", 20*time.Second)} }},
+		{"prompts/list", `"none"`, func(c upstream.Conn) upstream.Conn { return outdated{c, only("skills/list", 20*time.Second)} }},
+	} {
+		t.Run(slow.first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+				s.telling()
+				s.relist("prompts/list", `"prompts":`+slow.prompts)
+				w := start(t, map[string]string{"scout": anyReader}, s.over(t, slow.conn))
+				c := w.client("scout")
+				c.modern(slow.first, "{}", "{}")
+				time.Sleep(6 * time.Second)
+				s.hides("skill://deploy")
+				s.list(s.entries()...)
+				for range 3 {
+					if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); strings.Contains(a.Raw, hiddenText) {
+						t.Error(a.Raw)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSlowStartsAskOnce: what a server takes to come up makes no list older than another.
+func TestSlowStartsAskOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+		s.relist("prompts/list", `"prompts":[{"name":"hello"}]`)
+		s.relist("resources/list", `"resources":[]`)
+		w := start(t, map[string]string{"scout": anyReader}, s.over(t, func(c upstream.Conn) upstream.Conn {
+			time.Sleep(10 * time.Second)
+			return tardy{c, only("prompts/list", time.Millisecond)}
+		}))
+		if a := w.client("scout").modern("prompts/list", "{}", "{}"); !strings.Contains(a.Raw, "files__hello") {
+			t.Error(a.Raw)
+		}
+		for _, method := range []string{"prompts/list", "resources/list", "skills/list"} {
+			if n := s.asked(method); n != 1 {
+				t.Errorf("%s was asked for %d times", method, n)
+			}
+		}
+	})
+}
