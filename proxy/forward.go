@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,6 +24,7 @@ type order struct {
 	body   func(dst []byte) ([]byte, error) // the members of params, without _meta
 	again  []byte                           // further members that a retry carries
 	up     bool                             // the server has answered it, and asked for more
+	ups    int64                            // how often the server had come up when it was decided, 0 where any may have it
 }
 
 // request writes an order in the words of the server.
@@ -264,7 +266,7 @@ const legacyNotFound = -32002
 
 // failed is the answer when there is none from the server.
 func (c *call) failed(o *order, err error) reply {
-	if errors.Is(err, errStale) { // so that it did not go up
+	if errors.Is(err, errStale) || errors.Is(err, errOther) { // so that it did not go up
 		c.stale = true
 		c.outcome(0, err.Error())
 		return reply{}
@@ -408,7 +410,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-		if err := c.current(o); err != nil {
+		if err := cmp.Or(c.current(o), c.still(o)); err != nil {
 			return upstream.Answer{}, err
 		}
 		o.line.loudness(ctx, conn, c.logLevel())

@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -121,6 +122,7 @@ func (c *call) permitted(v gate.Verdict, o *order) reply {
 	if !v.Decision.Allowed() {
 		return c.deny(v)
 	}
+	o.ups = o.line.ups.Load()
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
@@ -129,6 +131,21 @@ func (c *call) permitted(v gate.Verdict, o *order) reply {
 		r.result = private(r.result)
 	}
 	return r
+}
+
+// errOther says that the server has been started anew meanwhile.
+var errOther = errors.New("the server was started anew")
+
+// still refuses to send to a server that was started anew what was decided by the lists of the one
+// before: it may be of a skill by now.
+func (c *call) still(o *order) error {
+	if o.ups == 0 || o.ups == o.line.ups.Load() {
+		return nil
+	}
+	if o.up {
+		c.paused = o
+	}
+	return errOther
 }
 
 // private makes a result one that is kept for this agent only, and not for long.

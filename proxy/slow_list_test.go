@@ -75,6 +75,41 @@ func TestSkillsOfListsHadSlowly(t *testing.T) {
 	}
 }
 
+// TestSkillsOfServersStartedAnew: what was decided by the lists of a server is decided anew by those of
+// the one that is started in its place, before that hears of it.
+func TestSkillsOfServersStartedAnew(t *testing.T) {
+	for _, route := range []string{
+		`prompts/get {"name":"files__deploy"}`,
+		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
+		`resources/read {"uri":"notes:///old"}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
+			s.telling()
+			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+			s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
+			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			c := w.client("scout")
+			c.modern("prompts/list", "{}", "{}")
+			s.hides("deploy://deploy")
+			s.list(s.entries()...)
+			if err := s.hangsUp(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second) // so that it may be started again
+			method, params, _ := strings.Cut(route, " ")
+			a := c.modern(method, params, "{}")
+			if strings.Contains(a.Raw, hiddenText) {
+				t.Error(a.Raw)
+			}
+			if method == "resources/read" && !strings.Contains(a.Raw, "Old.") {
+				t.Errorf("what is of no skill is not there: %s", a.Raw)
+			}
+		})
+	}
+}
+
 // TestSlowStartsAskOnce: what a server takes to come up makes no list older than another.
 func TestSlowStartsAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
