@@ -36,7 +36,7 @@ func (c *call) getPrompt() reply {
 		return c.deny(*unfilled)
 	}
 	r := c.permitted(v, &order{line: p.line, method: c.method, name: p.name, body: c.nameAndArguments(p.name, b)})
-	if r.result != nil && c.smuggles(p.line, r.result) {
+	if r.result != nil && c.smuggles(p.line, p.name, r.result) {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: smuggled})
 	}
 	return c.tame(r)
@@ -208,7 +208,7 @@ func (c *call) readResource() reply {
 	if o == nil {
 		return r
 	}
-	if r = c.permitted(v, o); r.result != nil && c.smuggles(o.line, r.result) {
+	if r = c.permitted(v, o); r.result != nil && c.smuggles(o.line, "", r.result) {
 		return c.deny(noSkill(smuggled))
 	}
 	return r

@@ -196,9 +196,10 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 const smuggled = "what the server answered holds a file of a skill"
 
 // smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
-// what may be files of the server's skills: it has an error's answer then. What else it holds than what
-// was asked for, and than what the server lists, may be of a skill that has to be known first.
-func (c *call) smuggles(l *line, result []byte) bool {
+// what may be files of the server's skills, or is of a prompt that has become one: it has an error's
+// answer then. What else it holds than what was asked for, and than what the server lists, may be of
+// a skill that has to be known first.
+func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	for {
@@ -210,6 +211,9 @@ func (c *call) smuggles(l *line, result []byte) bool {
 		known := cat.knowsSkills(l)
 		if i < 0 || known && !cat.sources[i].skills.any() {
 			return i < 0
+		}
+		if cat.sources[i].skills.isPrompt(prompt) {
+			return true
 		}
 		var doc wire.Doc
 		if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {

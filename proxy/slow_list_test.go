@@ -130,3 +130,28 @@ func TestSlowStartsAskOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestPromptsThatBecomeSkills: what a server answers to a prompt is not shown where it says before that
+// the prompt is of a skill by now.
+func TestPromptsThatBecomeSkills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+		s.telling()
+		s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+		reply := s.reply
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method == "prompts/get" {
+				s.hides("deploy://deploy")
+				s.list(s.entries()...)
+				s.changed()
+			}
+			return reply(ctx, r, sink)
+		}
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.modern("prompts/list", "{}", "{}")
+		if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); strings.Contains(a.Raw, hiddenText) {
+			t.Error(a.Raw)
+		}
+	})
+}
