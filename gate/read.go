@@ -125,12 +125,12 @@ func (r *Resources) without(chain capability.Chain, uri string, at int, v Verdic
 	return v
 }
 
-// spells reports whether a grant to read resources begins with a text as it is.
+// spells reports whether a grant to read resources that is in effect begins with a text as it is.
 func spells(set *capability.Set, begin string) bool {
 	for g := range set.All() {
 		names, _ := g.Spec().Get("uris")
 		is := func(name string) bool { return strings.HasPrefix(strings.ReplaceAll(name, `\`, ""), begin) }
-		if g.Verb() == readResource && slices.ContainsFunc(names.Values, is) {
+		if g.Inert() == "" && g.Verb() == readResource && slices.ContainsFunc(names.Values, is) {
 			return true
 		}
 	}

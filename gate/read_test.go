@@ -62,6 +62,7 @@ func TestResourceQuery(t *testing.T) {
 		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
 		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
 		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
+		"none.md":  record(`resource.read: { uris: ["docs://*.md"] }`, `resource.read: { uris: ["docs://secret?.md"], odd: [x] }`),
 	})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
 	for uri, want := range map[string]bool{
@@ -93,5 +94,8 @@ func TestResourceQuery(t *testing.T) {
 		if v := g.Resource("agents/all", r, uri); !v.Decision.Allowed() && uri[:5] != "https" {
 			t.Errorf("who may read all may not read %s: %v", uri, v)
 		}
+	}
+	if v := g.Resource("agents/none", r, "docs://secret?.md"); v.Decision.Allowed() {
+		t.Error("what is inert spells a resource out")
 	}
 }
