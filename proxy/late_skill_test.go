@@ -210,3 +210,40 @@ func TestOldAnswersWithNewSkills(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatBecomesSkillsUnseen: nothing that was known before is had of a server that has said that its
+// lists are others, and takes long to say which skills it has by now: it may have become one's.
+func TestWhatBecomesSkillsUnseen(t *testing.T) {
+	for _, route := range []string{
+		`prompts/get {"name":"files__deploy"}`,
+		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
+		`resources/read {"uri":"deploy://deploy/old.md"}`,
+	} {
+		for _, takes := range []time.Duration{4 * time.Second, time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				s, long := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "deploy://deploy/old.md": "Old.\n"}), new(atomic.Int64)
+				s.telling()
+				s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+				s.relist("resources/list", `"resources":[{"uri":"deploy://deploy/old.md","name":"old"}]`)
+				s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
+				w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
+				c := w.client("scout")
+				method, params, _ := strings.Cut(route, " ")
+				if a := c.modern(method, params, "{}"); !strings.Contains(a.Raw, hiddenText) && !strings.Contains(a.Raw, "Old.") {
+					t.Fatal(a.Raw)
+				}
+				s.hides("deploy://deploy")
+				s.tamper("deploy://deploy/old.md", hiddenText)
+				s.list(s.entries()...)
+				long.Store(int64(takes))
+				s.changed()
+				for range 3 {
+					if a := c.modern(method, params, "{}"); strings.Contains(a.Raw, hiddenText) {
+						t.Errorf("%s: %s", route, a.Raw)
+					}
+				}
+			})
+		}
+	}
+}

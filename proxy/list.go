@@ -82,10 +82,10 @@ func (c *catalogue) grows(ctx context.Context, k listKind) bool {
 	return false
 }
 
-// gave reports whether anything of a list could be shown, which is of what skills leave,
-// but for tools.
+// gave reports whether what there is of a list could be shown, which is what skills leave, but
+// for tools.
 func (s *source) gave(k listKind) bool {
-	return s.editions[k]&^unheard != 0 && (k == toolList || s.editions[skillList]&^unheard != 0)
+	return s.editions[k]&^unheard != 0 && (k == toolList || s.editions[skillList].isKnown())
 }
 
 // gives waits until a server gives a list, unless it could not a moment ago, or was waited for

@@ -187,8 +187,7 @@ func (l *line) list(ctx context.Context, k listKind, wait time.Duration) ([]item
 		}
 		if g.busy == nil {
 			g.busy, g.since = make(chan struct{}), time.Now()
-			wanted := g.wanted
-			l.tenant.server.work.Go(func() { l.fetch(k, wanted) })
+			l.tenant.server.work.Go(func() { l.fetch(k) })
 		}
 		busy := g.busy
 		left := time.NewTimer(g.most(wait) - time.Since(g.since))
@@ -233,10 +232,10 @@ func ends(ctx context.Context, busy <-chan struct{}, left <-chan time.Time) erro
 }
 
 // fetch gets a list and puts it where it is looked for.
-func (l *line) fetch(k listKind, wanted uint64) {
+func (l *line) fetch(k listKind) {
 	ctx, cancel := context.WithTimeout(l.tenant.server.ctx, listTime)
 	defer cancel()
-	items, now, err := l.obtain(ctx, k)
+	items, wanted, now, err := l.obtain(ctx, k)
 	g := &l.lists[k]
 	g.mu.Lock()
 	known := g.have == g.wanted // and only old
@@ -267,28 +266,35 @@ func (l *line) fetch(k listKind, wanted uint64) {
 	}
 }
 
-// outdate has the skills asked for again, and first the resources that say which there are, where
-// a list of what may be theirs is another than it was, whose lock is held. One that was never known
-// comes with them, unless they were asked for before the server had said it.
-func (l *line) outdate(k listKind) {
-	if k == toolList || k == skillList || l.lists[k].state == 0 && !l.lists[skillList].precedes(l.lists[k].since, l.tenant.server.now()) {
-		return
+// precede has the lists that a list is to follow, as far as they are had within a moment: it counts
+// only once it was asked for after what they say.
+func (l *line) precede(ctx context.Context, conn upstream.Conn, k listKind) {
+	if !able(conn.Info(), "resources") && !extends(conn.Info(), skillsExtension) {
+		return // it has no skills
 	}
-	if k != resourceList {
-		l.lists[resourceList].renew()
+	ctx, cancel := context.WithTimeout(ctx, agedTime)
+	defer cancel()
+	var having sync.WaitGroup
+	for _, before := range follows[k] {
+		having.Go(func() { _, _, _ = l.list(ctx, before, listTime) })
 	}
-	l.lists[skillList].renew()
+	having.Wait()
 }
 
-// precedes reports whether what is known of the list was asked for before now, when another was said,
-// or what is about to be known before that was asked for; and not about then.
-func (g *listing) precedes(asked, now time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.state == 0 {
-		return g.busy != nil && asked.Sub(g.since) > agedTime
+// follows is which lists have to be known first: what comes after the skills of its server may be
+// of one that came with it. The resources say which there are.
+var follows = [listKinds][]listKind{
+	resourceList: {promptList, templateList},
+	skillList:    {promptList, templateList, resourceList},
+}
+
+// outdate has the lists that follow one asked for again, where it is another than it was.
+func (l *line) outdate(k listKind) {
+	for after, before := range follows {
+		if slices.Contains(before, k) {
+			l.lists[after].renew()
+		}
 	}
-	return now.Sub(g.seen) > agedTime
 }
 
 // settle leaves out of the lists what was not there when the skills of the server were known last,
@@ -371,14 +377,17 @@ func (l *line) isListened() bool {
 	return l.inUse() && hears(l.tenant)
 }
 
-// obtain gets a list, and says when the server was asked for it, which may take long to come up.
-func (l *line) obtain(ctx context.Context, k listKind) (items []item, asked time.Time, err error) {
+// obtain gets a list, and says how often it had changed when the server was asked for it, and when
+// that was: it may take long to come up.
+func (l *line) obtain(ctx context.Context, k listKind) (items []item, wanted uint64, asked time.Time, err error) {
 	conn, err := l.link.Conn(ctx)
-	if asked = l.tenant.server.now(); err != nil {
-		return nil, asked, err
+	if err == nil {
+		l.precede(ctx, conn, k)
 	}
-	items, err = l.get(ctx, conn, k)
-	return items, asked, err
+	if wanted, asked = l.lists[k].changes(), l.tenant.server.now(); err == nil {
+		items, err = l.get(ctx, conn, k)
+	}
+	return items, wanted, asked, err
 }
 
 func (l *line) get(ctx context.Context, conn upstream.Conn, k listKind) ([]item, error) {

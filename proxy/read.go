@@ -177,15 +177,25 @@ func private(result []byte) []byte {
 	return withMembers(result, missing)
 }
 
+// findPrompt finds a prompt, which may have become a skill's.
 func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	var p *prompt
 	var known bool
-	down := c.search(ctx, promptList, func(cat *catalogue) bool {
+	find := func(cat *catalogue) bool {
 		p, known = cat.prompts[name]
 		return known
-	})
+	}
+	down := c.search(ctx, promptList, find)
+	if known && p != nil && p.line != nil && !c.sure(func(cat *catalogue) *line {
+		if find(cat); p == nil {
+			return nil
+		}
+		return p.line
+	}) {
+		return nil, unsure()
+	}
 	switch {
 	case known && p == nil:
 		return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several prompts claim the name"}
@@ -234,44 +244,64 @@ func (c *call) resource() (*order, gate.Verdict, reply) {
 }
 
 // holder finds the server that a resource is read from: the only one that lists
-// it, or the only one that could have it. What it lists may be held back. What it does not
-// list may be of a skill that it has added, so that its skills have to be known then.
+// it, or the only one that could have it. What it lists may be held back.
 func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
+	denied = unknownResource("no server is known to have the resource")
+	if isSkillURI(uri) {
+		return nil, held, denied
+	}
+	if !c.sure(func(cat *catalogue) *line {
+		l, held, denied = cat.holder(uri)
+		return l
+	}) {
+		return nil, held, unsure()
+	}
+	return l, held, denied
+}
+
+// sure looks for what is not to be of a skill, as which skills its server has by now has to be known
+// for it: it may have become one's. It reports whether that is known.
+func (c *call) sure(look func(cat *catalogue) *line) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	for {
 		cat, err := c.catalogue(ctx)
-		if err != nil || isSkillURI(uri) {
-			return nil, held, unknownResource("no server is known to have the resource")
+		if err != nil {
+			return false
 		}
-		listed := false
-		if l, held, denied, listed = cat.holder(uri); l == nil || listed || cat.knowsSkills(l) {
-			return l, held, denied
+		l := look(cat)
+		if l == nil || cat.knowsSkills(l) {
+			return true
 		}
 		if !l.learnsSkills(ctx) {
-			return nil, held, unknownResource("nobody knows which skills its server has by now")
+			return false
 		}
 	}
 }
 
+// unsure is the verdict on what may be of a skill by now.
+func unsure() gate.Verdict {
+	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "its server does not say which skills it has by now, and this may be of one"}
+}
+
 // learnsSkills waits until all skills are known that a server has by now, and reports whether they are.
 func (l *line) learnsSkills(ctx context.Context) bool {
-	_, is, err := l.list(ctx, skillList, patience)
+	_, is, err := l.list(ctx, skillList, listTime)
 	return err == nil && is.isKnown()
 }
 
-// holder is the same, as far as is known, and whether a list names the resource.
-func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdict, listed bool) {
+// holder is the same, as far as is known.
+func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	unknown := unknownResource("no server is known to have the resource")
 	if r, known := c.shared[uri]; known {
 		if r == nil {
-			return nil, held, collision("several servers claim the resource"), true
+			return nil, held, collision("several servers claim the resource")
 		}
 		left := math.MaxInt
 		if t := c.rival(r, &left); t != nil {
-			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name)), true
+			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name))
 		}
-		return c.unless(r.line, uri), r.held, unknown, true
+		return c.unless(r.line, uri), r.held, unknown
 	}
 	found, other := describes(c.templates, uri)
 	if found == nil {
@@ -279,13 +309,13 @@ func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdic
 	}
 	switch {
 	case other != nil:
-		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name)), false
+		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name))
 	case found != nil:
-		return c.unless(found.line, uri), found.held, unknown, false
+		return c.unless(found.line, uri), found.held, unknown
 	case len(c.sources) == 1:
-		return c.unless(c.sources[0].line, uri), held, unknown, false // there is no other it could be
+		return c.unless(c.sources[0].line, uri), held, unknown // there is no other it could be
 	}
-	return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it"), false
+	return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it")
 }
 
 // unknownResource is the verdict on what no server is known to have.
@@ -426,23 +456,17 @@ func (c *call) complete() reply {
 }
 
 // template finds a template that may be completed by its text. What completes it may be of a skill
-// that its server has added, so that its skills have to be known then.
-func (c *call) template(text string) *resource {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	for {
-		cat, err := c.catalogue(ctx)
-		if err != nil {
+// that its server has added.
+func (c *call) template(text string) (found *resource) {
+	if !c.sure(func(cat *catalogue) *line {
+		if found = cat.template(text); found == nil {
 			return nil
 		}
-		found := cat.template(text)
-		if found == nil || cat.knowsSkills(found.line) {
-			return found
-		}
-		if !found.line.learnsSkills(ctx) {
-			return nil
-		}
+		return found.line
+	}) {
+		return nil
 	}
+	return found
 }
 
 // template is the same, as far as is known.
