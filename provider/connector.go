@@ -227,12 +227,10 @@ func (r *request) server(v wire.Value) bool {
 // toolset decides which tools of one of mcp_servers are offered.
 func (r *request) toolset(v wire.Value) (capability.Code, string) {
 	i := slices.IndexFunc(r.connected, func(c Connector) bool { return c.Name == textOf(v, "mcp_server_name") })
-	switch {
-	case i < 0:
+	if i < 0 {
 		return capability.ScopeViolation, "no server of its name is left in mcp_servers"
-	case stranger(v, "type mcp_server_name cache_control configs default_config tools") != "":
-		return capability.ScopeViolation, foreign
 	}
+	r.knownOnly(v, "type mcp_server_name cache_control configs default_config tools") // without it the provider would not take its server
 	if pinned, _ := v.Get("tools"); pinned.Kind() != wire.Invalid && pinned.Kind() != wire.Null && !r.stated(r.connected[i].Name, pinned) {
 		r.without(v, "tools")
 		r.note(unlisted("mcp_toolset " + clip(r.connected[i].Name)))

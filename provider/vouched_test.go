@@ -132,3 +132,19 @@ func TestVouchedMemberIsLookedAt(t *testing.T) {
 		t.Errorf("%s, %v", out, refused)
 	}
 }
+
+// TestVouchedToolset: a server whose toolset says what nobody knows does not go up alone, as its
+// provider wants one with each. Who vouches for the member has both.
+func TestVouchedToolset(t *testing.T) {
+	const body = `{"mcp_servers":[{"type":"url","name":"a","url":"https://mcp.hub.example/","tool_configuration":{"allowed_tools":["read"]}}],` +
+		`"tools":[{"type":"mcp_toolset","mcp_server_name":"a","mood":"good","configs":{"read":{"enabled":true}},"default_config":{"enabled":false}}],"messages":[]}`
+	p := holding(t, "tool.invoke{tools=[hub.read]}")
+	p.Connectors = []provider.Connector{{Name: "hub", URL: "https://mcp.hub.example/", Tools: []string{"read", "write"}}}
+	if out, changes, refused := rewrite(t, messages, body, p); refused == nil || refused.Code != capability.NotAvailable || !strings.Contains(refused.Why, "mood") {
+		t.Errorf("%s: %s, %v", out, did(changes), refused)
+	}
+	p.Pass = []string{"mood"}
+	if out, changes, refused := rewrite(t, messages, body, p); out != body {
+		t.Errorf("%s: %s, %v", out, did(changes), refused)
+	}
+}
