@@ -130,7 +130,7 @@ func (v Vendor) Endpoint(method, path, query string) (Endpoint, error) {
 			continue
 		}
 		if name := r.strange(query); name != "" {
-			return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: fmt.Sprintf("%s does not take %s in its query here", path, name)}
+			return Endpoint{}, &Refused{Status: http.StatusForbidden, Code: capability.Forbidden, Why: fmt.Sprintf("%s does not take %s as it stands in the query", path, name)}
 		}
 		return Endpoint{method, path, query, r.form != formNone, r.form}, nil
 	}

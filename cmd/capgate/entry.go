@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -30,16 +31,16 @@ func (a *app) printEvent(e *guardrail.Entry) {
 	words := []string{e.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", plain(orDash(e.Agent))), a.ui.effect(&e.Event)}
 	switch e.Kind {
 	case guardrail.Outcome:
-		words = append(words, plain(e.Tool), plain(outcomeText(&e.Event)))
+		words = append(words, plain(subject(&e.Event)), plain(outcomeText(&e.Event)))
 	case guardrail.Decision:
 		words = append(words, plain(orDash(subject(&e.Event))))
-		for _, n := range e.Needs {
-			words = append(words, plain(strings.TrimSpace(n.Verb+" "+n.Object)))
-		}
 	default:
 		words = append(words, plain(subject(&e.Event)), plain(e.Text))
 	}
 	if e.Kind != guardrail.Outcome {
+		for _, n := range e.Needs {
+			words = append(words, plain(strings.TrimSpace(n.Verb+" "+n.Object)))
+		}
 		words = append(words, plain(e.Code))
 	}
 	words = append(words, a.ui.paint(faint, e.Ref))
@@ -59,12 +60,14 @@ func orDash(text string) string {
 	return text
 }
 
-// subject is what an event is about: a tool, or else a method of the protocol.
+// subject is what an event is about: a tool, or else a method of the protocol. Those of a
+// model's provider do not say by themselves whose they are.
 func subject(e *guardrail.Event) string {
-	if e.Tool == "" {
-		return e.Method
+	what := cmp.Or(e.Tool, e.Method)
+	if strings.HasPrefix(e.Upstream, "provider/") {
+		return e.Upstream + " " + what
 	}
-	return e.Tool
+	return what
 }
 
 func outcomeText(e *guardrail.Event) string {

@@ -140,3 +140,34 @@ func TestEventsFollow(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+// TestEventsOfProviders: a line about a model's provider says which one, and what was read.
+func TestEventsOfProviders(t *testing.T) {
+	p := newPlace(t)
+	log, err := guardrail.Open(guardrail.Options{Dir: filepath.Join(p.dir, ".capgate", "events")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []guardrail.Event{
+		{Kind: guardrail.Decision, Upstream: "provider/openai", Method: "POST /v1/responses", Decision: "allow"},
+		{Kind: guardrail.Notice, Upstream: "provider/openai", Method: "POST /v1/responses", Tool: "web_search", Text: "seen", Needs: []guardrail.Need{{Verb: "net.get", Object: "evil.example"}}},
+		{Kind: guardrail.Outcome, Upstream: "provider/openai", Method: "POST /v1/responses"},
+	} {
+		if _, err := log.Record(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := p.run("events", "query")
+	for _, want := range []string{
+		"  allow  provider/openai POST /v1/responses  ",
+		"  notice  provider/openai web_search  seen  net.get evil.example  ",
+		"  done  provider/openai POST /v1/responses  after ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
