@@ -221,7 +221,11 @@ func (a *app) printProviderTools(tools []provider.Tool) error {
 			if c.Did != provider.Omitted {
 				word = c.Did
 			}
-			a.ui.printf("%s: %s: %s\n", plain(t.Name), a.ui.paint(color, word), plain(c.Why))
+			line := c.Why
+			if c.Did == provider.Wider {
+				line = strings.Join(c.Hosts, ", ") + ": " + line
+			}
+			a.ui.printf("%s: %s: %s\n", plain(t.Name), a.ui.paint(color, word), plain(line))
 		}
 	}
 	return nil
