@@ -43,6 +43,7 @@ type Provider struct {
 	Source string   // the variable that its key is read from, "" for none
 	Known  []string // those that clients of the vendor read a key from by themselves
 	Set    []string // those of them that hold one where doctor runs
+	Relay  string   // where another gateway answers in its place, which may take no list of hosts; "" for none
 }
 
 // Agent is one agent with a sound record.
@@ -123,6 +124,20 @@ func upstreams(judge func(Upstream) string) func(Subject) []capability.Finding {
 		}
 		return found
 	}
+}
+
+// relays finds gateways in the place of a provider: some search the web and overlook the
+// list of domains that a request has for it.
+func relays(s Subject) []capability.Finding {
+	var found []capability.Finding
+	for _, p := range s.Providers {
+		if p.Relay != "" {
+			found = append(found, capability.Finding{
+				Pos: p.Pos, Text: "what answers at " + p.Relay + " in the place of " + p.Name + " may search the web and overlook the hosts that a request names",
+			})
+		}
+	}
+	return found
 }
 
 // exposedKeys finds keys that the client of an agent finds too. One that has a key

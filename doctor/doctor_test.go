@@ -286,3 +286,13 @@ func TestExposedKey(t *testing.T) {
 		}
 	}
 }
+
+// TestProviderRelay: a gateway in the place of a provider is noted.
+func TestProviderRelay(t *testing.T) {
+	s := subject(t)
+	s.Providers = []doctor.Provider{{Name: "openai"}, {Name: "anthropic", Relay: "http://127.0.0.1:4000"}}
+	found := doctor.Examine(s)
+	if len(found) != 1 || found[0].Code != "provider_relay" || found[0].Severity != capability.Note || !strings.Contains(found[0].Text, "http://127.0.0.1:4000 in the place of anthropic") {
+		t.Errorf("%v", found)
+	}
+}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -58,6 +59,14 @@ func (v Vendor) Credential(key string) (header, value string) {
 // Widens reports whether tools of the vendor take hosts, and with each of them those
 // beneath it.
 func (v Vendor) Widens() bool { return v.kit != geminiKit && v.kit != mistralKit }
+
+// Relayed reports whether it is not the vendor that answers at an address, but some other
+// gateway. "" is the vendor's own, and so is what lies beneath its name, as eu.api.openai.com.
+func (v Vendor) Relayed(address string) bool {
+	at, err := url.Parse(address)
+	own, _ := url.Parse(v.Base)
+	return address != "" && (err != nil || !strings.HasSuffix("."+strings.ToLower(at.Hostname()), "."+own.Hostname()))
+}
 
 // BaseURL is what a client of the vendor is to be given, when the gateway serves it
 // at an address: some clients add the version to it, others want it there.

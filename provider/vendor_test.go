@@ -246,3 +246,21 @@ func TestContainerWider(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestVendorRelayed: what is beneath the vendor's own name is the vendor.
+func TestVendorRelayed(t *testing.T) {
+	vendor, _ := provider.Lookup("openai")
+	for address, want := range map[string]bool{
+		"":                              false,
+		"https://api.openai.com":        false,
+		"https://eu.API.openai.com/x":   false,
+		"https://api.openai.com.evil.x": true,
+		"https://myapi.openai.com":      true,
+		"http://127.0.0.1:4000":         true,
+		"https://evil.x/api.openai.com": true,
+	} {
+		if vendor.Relayed(address) != want {
+			t.Errorf("%q: %t", address, !want)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func (s *servers) providers() ([]*proxy.Provider, error) {
 			return nil, fmt.Errorf("%s: there is no provider %q", p.Pos, p.Name)
 		}
 		all = append(all, &proxy.Provider{
-			Vendor: vendor, Agents: p.Agents, URL: cmp.Or(p.URL, vendor.Base), Rules: rules(p), Start: p.Start, Idle: p.Idle,
+			Vendor: vendor, Agents: p.Agents, URL: cmp.Or(p.URL, vendor.Base), Rules: rules(vendor, p), Start: p.Start, Idle: p.Idle,
 			Key: func() (string, error) { return s.keeper.Expand(p.Key) },
 		})
 	}
@@ -32,8 +32,8 @@ func (s *servers) providers() ([]*proxy.Provider, error) {
 }
 
 // rules are what the operator says of a provider for every agent.
-func rules(p *config.Provider) provider.Policy {
-	r := provider.Policy{Strict: p.Strict, Relayed: p.URL != "", Pass: p.Pass}
+func rules(vendor provider.Vendor, p *config.Provider) provider.Policy {
+	r := provider.Policy{Strict: p.Strict, Relayed: vendor.Relayed(p.URL), Pass: p.Pass}
 	for _, c := range p.Connectors {
 		r.Connectors = append(r.Connectors, provider.Connector{Name: c.Name, URL: c.URL, Tools: c.Tools})
 	}
@@ -82,6 +82,9 @@ func (u *ui) introduce(at string, providers []*proxy.Provider) {
 // which others a client that is started here would find.
 func (w *world) providerOf(p *config.Provider) doctor.Provider {
 	d := doctor.Provider{Name: p.Name, Pos: p.Pos, Known: customOf(p.Name).keys}
+	if vendor, ok := provider.Lookup(p.Name); ok && vendor.Widens() && vendor.Relayed(p.URL) {
+		d.Relay = p.URL
+	}
 	if handles, err := secrets.Handles(p.Key); err == nil && len(handles) == 1 {
 		d.Source = w.cfg.Secrets[handles[0].Name].Env
 	}

@@ -144,7 +144,7 @@ func (w *world) translated(vendor provider.Vendor, agent string) ([]provider.Too
 		if p.Agents != nil && !slices.Contains(p.Agents, agent) {
 			return nil, broken(fmt.Errorf("%s is not for %s: agents: at %s names others", vendor.Name, agent, p.Pos), "")
 		}
-		policy = rules(p)
+		policy = rules(vendor, p)
 	}
 	policy.Authority = reach
 	return vendor.Translate(policy), nil
