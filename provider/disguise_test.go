@@ -208,6 +208,21 @@ func TestNamesOfFunctions(t *testing.T) {
 			t.Errorf("%s: %s (%v)", tool, out, refused)
 		}
 	}
+	p = holding(t, hosts("*.a.example"), "provider.code_execution") // LiteLLM goes by the name, whatever the type is
+	p.Relayed = true
+	for _, kind := range []string{"bash_20250124", "tool_search_tool_regex", "memory_20250818", "code_execution_20250825", "web_fetch_20250910"} {
+		for _, name := range []string{"web_search", "litellm_web_search", "WebSearch"} {
+			body := `{"messages":[],"tools":[{"type":"` + kind + `","name":"` + name + `"}]}`
+			if out, _, refused := rewrite(t, messages, body, p); refused != nil || out != `{"messages":[]}` {
+				t.Errorf("%s: %s (%v)", body, out, refused)
+			}
+		}
+	}
+	const named = `{"messages":[],"tools":[{"type":"bash_20250124","name":"bash"},{"type":"code_execution_20250825","name":"code_execution"},{"type":"computer_20251124","name":"computer"},` +
+		`{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.example"]}]}`
+	if out, _, refused := rewrite(t, messages, named, p); out != named {
+		t.Errorf("%s (%v)", out, refused)
+	}
 }
 
 // TestSearchByName: whoever may search may have a function that is named for it.

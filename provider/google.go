@@ -359,7 +359,7 @@ func (r *request) function(v wire.Value) bool {
 	r.knownOnly(v, "name description parameters parametersJsonSchema parameters_json_schema "+
 		"response responseJsonSchema response_json_schema behavior strict")
 	r.opaqueIn(v, ofFunction)
-	if _, why := r.judgeFunction(v, ""); why != "" {
+	if _, why := r.judgeNames(v, tool{use: local}); why != "" {
 		r.forbid(clip(textOf(v, "name")) + ": " + why)
 	}
 	return true

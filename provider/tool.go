@@ -120,7 +120,7 @@ func label(kind, name string) string {
 func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.Code, why string) {
 	switch t.use {
 	case local:
-		code, why = r.judgeLocal(v, kind)
+		r.judgeLocal(v, kind)
 	case scoped:
 		code, why = r.scoped(v, t.scope, kind)
 	case reading:
@@ -147,16 +147,22 @@ func (r *request) judgeTool(v wire.Value, t tool, kind string) (code capability.
 		return capability.NotAvailable, "a tool of this type is not known here"
 	}
 	if why == "" {
+		code, why = r.judgeNames(v, t)
+	}
+	if why == "" {
 		r.directly(v, t.scope.callers, kind)
 	}
 	return code, why
 }
 
 // judgeLocal keeps what the agent runs itself, and says no more than that.
-func (r *request) judgeLocal(v wire.Value, kind string) (capability.Code, string) {
+func (r *request) judgeLocal(v wire.Value, kind string) {
 	r.knownOnly(v, localMembers(kind))
 	r.opaqueIn(v, ofFunction)
-	return r.judgeFunction(v, kind)
+	for _, member := range []string{"function", "custom"} {
+		inside, _ := v.Get(member)
+		r.opaqueIn(inside, ofFunction)
+	}
 }
 
 // apart returns why a tool that takes no list of domains is left out: for a member that is
@@ -198,35 +204,33 @@ func localMembers(kind string) string {
 		"allowed_callers cache_control defer_loading input_examples"
 }
 
-// judgeFunction leaves out a function that another gateway may take for a tool of
-// the provider, by any of its names.
-func (r *request) judgeFunction(v wire.Value, kind string) (capability.Code, string) {
+// judgeNames leaves out a tool that another gateway may take for one that it runs, by any of
+// its names: some go by these whatever the type is.
+func (r *request) judgeNames(v wire.Value, t tool) (capability.Code, string) {
+	if !r.policy.Relayed {
+		return "", ""
+	}
 	names := []string{textOf(v, "name")}
 	for _, member := range []string{"function", "custom"} {
-		if f, ok := v.Get(member); ok {
-			r.opaqueIn(f, ofFunction)
-			names = append(names, textOf(f, "name"))
-		}
+		inside, _ := v.Get(member)
+		names = append(names, textOf(inside, "name"))
 	}
-	switch {
-	case !r.policy.Relayed || kind != "" && kind != "function" && kind != "custom":
-	case slices.ContainsFunc(names, reserved):
-		return capability.NotAvailable, "another gateway may take a function of this name for a tool of the provider"
-	case slices.ContainsFunc(names, func(name string) bool { return fold(name) == "websearch" }):
-		if code, why := r.reads(webSearch); why != "" {
-			return code, "another gateway may search the web for a function of this name: " + why
+	for _, name := range names {
+		name = fold(name)
+		switch {
+		case strings.HasPrefix(name, "litellm"), t.use == local && reserved(name):
+			return capability.NotAvailable, "another gateway may take what has this name for a tool of the provider"
+		case name == "websearch" && t.verb != webSearch && t.scope.verb != webSearch:
+			if code, why := r.reads(webSearch); why != "" {
+				return code, "another gateway may search the web for what has this name: " + why
+			}
 		}
 	}
 	return "", ""
 }
 
-// reserved reports whether a function has the name of a provider's tool, or of one that
-// another gateway runs itself.
+// reserved reports whether a function has the folded name of a provider's tool.
 func reserved(name string) bool {
-	name = fold(name)
-	if strings.HasPrefix(name, "litellm") {
-		return true
-	}
 	switch name {
 	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse", "enterprisewebsearch":
 		return true
