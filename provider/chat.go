@@ -288,11 +288,23 @@ func (r *request) model(name string) {
 		if why != "" {
 			r.deny(http.StatusForbidden, code, "this model runs tools by itself: "+why)
 		}
-	case r.kit != perplexityKit && searches(name):
+	case r.searching(name):
 		if code, why := r.reads(webSearch); why != "" {
 			r.deny(http.StatusForbidden, code, "this model searches the web: "+why)
 		}
 	}
+}
+
+// searching reports whether a model of this name searches the web. Perplexity's do so in any case.
+func (r *request) searching(name string) bool {
+	return r.kit != perplexityKit && (searches(name) || r.policy.Relayed && asksFor(name))
+}
+
+// asksFor reports whether the name of a model says to another gateway that it is to read the
+// web, as in "model:enable_web_search=on" or "model-search".
+func asksFor(name string) bool {
+	name = strings.ReplaceAll(name, "research", "")
+	return strings.Contains(name, "search") || strings.Contains(name, "online") || strings.Contains(name, "web_")
 }
 
 // searches reports whether a model searches the web by itself. One that chooses

@@ -267,3 +267,31 @@ func TestUnofferedChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfModels: at another gateway a name may say that the model searches, or how.
+func TestNamesOfModels(t *testing.T) {
+	for name, searching := range map[string]bool{
+		"llama-3.3-70b:enable_web_search=on":    true,
+		"default:enable_web_scraping=true":      true,
+		"gemini-2.5-pro-search":                 true,
+		"gpt-4o-Online":                         true,
+		"my-research-model":                     false,
+		"qwen3-4b:strip_thinking_response=true": false,
+		"claude-sonnet-4-5":                     false,
+		"openai/gpt-5.2":                        false,
+	} {
+		p := holding(t, hosts("*.a.example"))
+		body := `{"model":"` + name + `","messages":[]}`
+		if _, _, refused := rewrite(t, chats, body, p); refused != nil {
+			t.Errorf("%s at the vendor: %v", name, refused)
+		}
+		p.Relayed = true
+		if _, _, refused := rewrite(t, chats, body, p); (refused != nil) != searching {
+			t.Errorf("%s: %v", name, refused)
+		}
+		p.Authority = holding(t, "provider.web_search").Authority
+		if _, _, refused := rewrite(t, chats, body, p); refused != nil {
+			t.Errorf("%s for who may search: %v", name, refused)
+		}
+	}
+}
