@@ -49,7 +49,10 @@ func (a *app) providersList() *cobra.Command {
 			}
 			for _, l := range lines {
 				state := "not in the configuration"
-				if l.Configured {
+				switch vendor, _ := provider.Lookup(l.Name); {
+				case l.Configured && !vendor.Widens():
+					state = "no tool of it takes hosts"
+				case l.Configured:
 					state = "subdomains: " + l.Subdomains
 				}
 				a.ui.printf("%-10s  %-44s  %s\n", l.Name, plain(l.URL), a.ui.paint(faint, state))
