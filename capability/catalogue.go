@@ -43,7 +43,7 @@ var catalogue = [...]Entry{
 
 	{"tool.invoke", Medium, []Key{{"tools", NameKey, "tool"}, {"args", ArgsKey, "args"}}, "call tools by name", bareNothing, "tools"},
 	{"prompt.get", Low, []Key{{"names", NameKey, "name"}}, "get prompts by name", bareNothing, "names"},
-	{"resource.read", Medium, []Key{{"uris", NameKey, "uri"}}, "read resources by URI", bareNothing, "uris"},
+	{"resource.read", Medium, []Key{{"uris", URIKey, "uri"}}, "read resources by URI", bareNothing, "uris"},
 	{"secret.use", High, []Key{{"names", NameKey, "name"}}, "have a secret filled into an argument", bareNothing, "names"},
 	{"memory.read", Low, []Key{keysKey}, "read memory keys", bareNothing, "keys"},
 	{"memory.write", Medium, []Key{keysKey}, "write memory keys", bareNothing, "keys"},

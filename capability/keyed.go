@@ -125,6 +125,8 @@ func parseName(text string, t KeyType) (name, error) {
 		return newName(text, pattern.Slash)
 	case DottedKey:
 		return parseDotted(text)
+	case URIKey:
+		return newName(text, pattern.Query)
 	}
 	return newName(text, pattern.None)
 }

@@ -10,16 +10,18 @@ import (
 )
 
 // Reason says what of a call of a program decided its denial: a word that can be read as a
-// path, the directory, a grant that is not in effect. It is "" where the whole of what was
-// asked for did.
+// path, the directory, a grant that is not in effect; of a resource, that it has a query. It is ""
+// where the whole of what was asked for did.
 func (d Decision) Reason() string {
 	switch {
 	case d.Allowed() || d.vague || d.need == nil || d.link != "" || d.Code != ScopeViolation:
 		return ""
 	case d.fence != nil:
 		return d.fence.reached(d.need)
-	case d.need.verb != "proc.exec" || d.need.Opaque() != "":
+	case d.need.Opaque() != "":
 		return ""
+	case d.need.verb != "proc.exec":
+		return d.need.queried()
 	}
 	why := ""
 	for _, g := range d.held {
@@ -34,6 +36,14 @@ func (d Decision) Reason() string {
 		}
 	}
 	return why
+}
+
+// queried says of a resource with a query or fragment what stands for it.
+func (r *Requirement) queried() string {
+	if r.verb != readResource || !strings.ContainsAny(r.Object(), "?#") {
+		return ""
+	}
+	return `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`
 }
 
 // outside says in what way a requirement is not within a scope.

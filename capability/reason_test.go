@@ -30,6 +30,16 @@ func TestReason(t *testing.T) {
 			t.Errorf("%.60s: %s, want %s", text, got, want)
 		}
 	}
+	resource := compile(t, `resource.read{uris=["docs://*.md"]}`)
+	for text, want := range map[string]string{
+		`resource.read{uri="docs://a?.md"}`: `held: no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's (held for`,
+		`resource.read{uri="docs://a#.md"}`: "held: no wildcard stands for",
+		`resource.read{uri="docs://a.txt"}`: within,
+	} {
+		if got := resource.Decide(need(t, text)).String(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
 	above := capability.Chain{{Set: compile(t, "proc.exec{in=/w/src,cmds=[git]}", "proc.exec{in=/w,cmds=[git]}")}, {Name: "parent", Set: compile(t, "proc.exec{in=/v,cmds=[git]}")}}
 	if d := above.Decide(need(t, "proc.exec{argv=[git,log,--,../y],cwd=src}")); d.Allowed() || d.Reason() != "" {
 		t.Errorf("what stands above is told: %s", d)

@@ -44,6 +44,7 @@ const (
 	IDKey                    // agent ids: globs without a separator, "scout" is "agents/scout"
 	RecordKey                // paths of records: globs with "/"
 	DottedKey                // Rye ids: globs with ".", a final ".*" covers the subtree
+	URIKey                   // URIs: globs in which only a star at the end stands for a query
 	ArgsKey                  // a map from argument name to patterns
 )
 
@@ -51,7 +52,7 @@ const (
 func (t KeyType) String() string {
 	return [...]string{
 		"a directory", "a list of paths", "a list of hosts", "a list of programs", "a list of argv patterns",
-		"a list of names", "a list of agent ids", "a list of record paths", "a list of ids", "a map of arguments",
+		"a list of names", "a list of agent ids", "a list of record paths", "a list of ids", "a list of URIs", "a map of arguments",
 	}[t]
 }
 

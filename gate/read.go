@@ -95,46 +95,7 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 	if err != nil {
 		return refused(err)
 	}
-	v := g.all(line, "", needs)
-	if at := strings.IndexAny(uri, "?#"); at >= 0 && v.Decision.Allowed() {
-		return r.without(line.Chain, uri, at, v)
-	}
-	return v
-}
-
-// without decides on a resource whose URI has a query or fragment as if it had none, for all who
-// have not written out where that begins: for them a star would stand for it, as in docs://*.md for
-// docs://secret?.md, and many servers look at nothing from there on.
-func (r *Resources) without(chain capability.Chain, uri string, at int, v Verdict) Verdict {
-	needs, err := r.Mapping.Resource(r.Item, uri[:at], r.View)
-	if err != nil {
-		return refused(err)
-	}
-	for _, need := range needs {
-		for i, link := range chain {
-			d := link.Set.Decide(need.Requirement)
-			if d.Allowed() || spells(link.Set, uri[:at+1]) {
-				continue
-			}
-			if i > 0 {
-				d = v.Decision.Narrowed(link.Name)
-			}
-			return Verdict{Decision: d, Needs: needs, Argument: need.Argument, Why: d.Link()}
-		}
-	}
-	return v
-}
-
-// spells reports whether a grant to read resources that is in effect begins with a text as it is.
-func spells(set *capability.Set, begin string) bool {
-	for g := range set.All() {
-		names, _ := g.Spec().Get("uris")
-		is := func(name string) bool { return strings.HasPrefix(strings.ReplaceAll(name, `\`, ""), begin) }
-		if g.Inert() == "" && g.Verb() == readResource && slices.ContainsFunc(names.Values, is) {
-			return true
-		}
-	}
-	return false
+	return g.all(line, "", needs)
 }
 
 // Template reports whether some resource of a template could be read, as far as

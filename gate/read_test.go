@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 
 	"capgate/capability"
@@ -58,7 +59,7 @@ func TestResourceQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gateOf(t, map[string]string{
-		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
+		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://*/q\\?v=*", "docs://on*?.md"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
 		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
 		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
 		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
@@ -73,8 +74,13 @@ func TestResourceQuery(t *testing.T) {
 		"docs://secret?/public":  false,
 		"docs://secret?.md":      false,
 		"docs://secret?x#.md":    false,
-		"docs://a.md#b.md":       true,
-		"docs://a/public?b.md":   true,
+		"docs://one?.md":         false,
+		"docs://one?.md&a":       false,
+		"docs://in/a/b?x#y":      true,
+		"docs://a/q?v=1":         true,
+		"docs://a/q#v=1":         false,
+		"docs://a.md#b.md":       false,
+		"docs://a/public?b.md":   false,
 		"db://t?x=1":             true,
 		"db://u?x=1":             true,
 		"db://u?x=2":             false,
@@ -97,5 +103,72 @@ func TestResourceQuery(t *testing.T) {
 	}
 	if v := g.Resource("agents/none", r, "docs://secret?.md"); v.Decision.Allowed() {
 		t.Error("what is inert spells a resource out")
+	}
+}
+
+// What an argument of a tool names is the same resource, and needs the same.
+func TestResourceArgument(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte(`server: s
+tools:
+  open: { uri: resource.read }
+  name: { name: resource.read }
+prompts:
+  about: { uri: resource.read }
+resources:
+  docs://internal/*: memory.read
+  docs://all: { requires: [memory.read] }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{
+		"some.md":   record(`resource.read: { uris: ["*://*/public", "db://u?x=1", "guide"] }`, "prompt.get: { names: [\"*\"] }"),
+		"all.md":    record(`resource.read: { uris: ["*"] }`, "prompt.get: { names: [\"*\"] }"),
+		"others.md": record(`resource.read: { uris: ["*"] }`, "prompt.get: { names: [\"*\"] }", "fs.read: { in: /w, paths: [a] }", "net.get: { hosts: [a.com] }", `memory.read: { keys: ["*"] }`),
+	})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	open := &gate.Tool{Name: "s.open", Mapping: m.Tool("open"), View: r.View}
+	about := &gate.Tool{Name: "s.about", Mapping: m.Prompt("about"), View: r.View}
+	for _, agent := range []string{"some", "all", "others"} {
+		for uri, allowed := range map[string]string{
+			"docs://a/public":           "some all others",
+			"DOCS://a/public":           "some all others",
+			"docs://secret?/public":     "all others",
+			"docs://secret#/public":     "all others",
+			"db://u?x=1":                "some all others",
+			"db://u?x=2&y=/public":      "all others",
+			"docs://a/../public":        "",
+			"docs://%7Bid}":             "",
+			"docs://all":                "others",
+			"docs://internal/public":    "others",
+			"docs://internal/a/public":  "others",
+			"file:///w/a":               "others",
+			"FILE:///w/a":               "others",
+			"file:///etc/passwd":        "",
+			"file:etc/passwd":           "",
+			" file:///etc/passwd":       "",
+			"https://a.com/x":           "others",
+			"https://b.com/x":           "",
+			"http://169.254.169.254/":   "",
+			"view-source:file:///etc/x": "all others",
+		} {
+			want := strings.Contains(allowed, agent)
+			if v := g.Resource("agents/"+agent, r, uri); v.Decision.Allowed() != want {
+				t.Errorf("%s reads %s: %v", agent, uri, v)
+			}
+			given := args(t, `{"uri":"`+uri+`"}`)
+			if v := g.Call("agents/"+agent, open, given); v.Decision.Allowed() != want {
+				t.Errorf("a tool reads %s for %s: %v", uri, agent, v)
+			}
+			if v := g.Prompt("agents/"+agent, about, given); v.Decision.Allowed() != want {
+				t.Errorf("a prompt reads %s for %s: %v", uri, agent, v)
+			}
+		}
+	}
+	name := &gate.Tool{Name: "s.name", Mapping: m.Tool("name"), View: r.View}
+	for text, want := range map[string]bool{"guide": true, "other": false} {
+		if v := g.Call("agents/some", name, args(t, `{"name":"`+text+`"}`)); v.Decision.Allowed() != want {
+			t.Errorf("some reads what is called %s: %v", text, v)
+		}
 	}
 }

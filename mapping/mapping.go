@@ -69,6 +69,7 @@ func (m *Mapping) Declaration(read func(node *yaml.Node, file string) ([]capabil
 // nil Tool is any tool that no mapping covers, and needs tool.invoke.
 type Tool struct {
 	name    string
+	of      *Mapping
 	args    *node
 	fixed   []fixed
 	open    bool // additional: free

@@ -98,29 +98,10 @@ func readsResource(r role) bool {
 // The server, by its name among capabilities, is what Rye ids of resources begin with.
 // A URI that readers take apart in different ways needs what no grant allows.
 func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error) {
-	scheme, rest, ok := strings.Cut(uri, ":")
-	switch {
-	case len(uri) > maxURI:
-		return nil, refuse(capability.LimitExceeded, "uri", "is longer than %d bytes", maxURI)
-	case !ok || !isScheme(scheme) || strings.ContainsFunc(uri, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' || c == unicode.ReplacementChar }):
-		return nil, malformed("uri", "is no URI")
-	case strings.ContainsAny(uri, "{}"):
-		return nil, malformed("uri", "is a template whose variables are not filled in")
-	}
-	scheme = strings.ToLower(scheme)
-	uri = scheme + ":" + rest
 	r := reading{Call: Call{View: v}}
 	r.measure()
-	res := m.resource(uri)
-	for _, f := range res.fixed {
-		if err := r.fixed(f); err != nil {
-			return nil, err
-		}
-	}
-	for _, role := range res.roles {
-		if err := r.resource(role, rest, uri); err != nil {
-			return nil, err
-		}
+	if err := r.uri(m, place{name: "uri"}, uri); err != nil {
+		return nil, err
 	}
 	for _, k := range r.words {
 		if k.verb == readResource {
@@ -132,6 +113,33 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 		}
 	}
 	return r.needs, nil
+}
+
+// uri reads a URI as that of a resource of a server.
+func (r *reading) uri(m *Mapping, at place, uri string) error {
+	scheme, rest, ok := strings.Cut(uri, ":")
+	switch {
+	case len(uri) > maxURI:
+		return refuse(capability.LimitExceeded, at.name, "is longer than %d bytes", maxURI)
+	case !ok || !isScheme(scheme) || strings.ContainsFunc(uri, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' || c == unicode.ReplacementChar }):
+		return malformed(at.name, "is no URI")
+	case strings.ContainsAny(uri, "{}"):
+		return malformed(at.name, "is a template whose variables are not filled in")
+	}
+	scheme = strings.ToLower(scheme)
+	uri = scheme + ":" + rest
+	res := m.resource(uri)
+	for _, f := range res.fixed {
+		if err := r.fixed(f); err != nil {
+			return err
+		}
+	}
+	for _, role := range res.roles {
+		if err := r.resource(role, at, rest, uri); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resource returns what is known of the resource with a URI. A server may take it for another
@@ -177,25 +185,36 @@ func unmapped(uri string) resource {
 	return resource{roles: []role{{reads: word{readResource, "uri"}}}}
 }
 
-// resource reads a URI by one role.
-func (r *reading) resource(role role, rest, uri string) error {
+// resource reads a URI by one role. Servers may look at nothing from where a query or fragment
+// begins, so that what a key is without that is needed as well; patterns of URIs see to it themselves.
+func (r *reading) resource(role role, at place, rest, uri string) error {
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
 	case path:
 		text, why = uriPath(rest)
 	case word:
-		if why = ambiguous(rest); reads.verb != readResource {
-			text = strings.TrimPrefix(rest, "//")
+		if why = ambiguous(rest); why != "" {
+			break
 		}
+		if reads.verb == readResource {
+			r.word(reads, at, uri)
+			return nil
+		}
+		key := strings.TrimPrefix(rest, "//")
+		r.word(reads, at, key)
+		if i := strings.IndexAny(key, "?#"); i >= 0 {
+			r.word(reads, at, key[:i])
+		}
+		return nil
 	}
 	if why != "" {
-		return r.need(place{name: "uri"}, capability.Beyond(role.reads.verbs()[0], why), nil)
+		return r.need(at, capability.Beyond(role.reads.verbs()[0], why), nil)
 	}
 	doc, err := wire.Parse(wire.AppendString(nil, text))
 	if err != nil {
-		return malformed("uri", "cannot be read: %v", err)
+		return malformed(at.name, "cannot be read: %v", err)
 	}
-	return role.reads.read(r, place{value: doc.Root(), name: "uri"})
+	return role.reads.read(r, place{value: doc.Root(), name: at.name})
 }
 
 // uriPath returns the path of a file: URI, with what is escaped in it as it is: a

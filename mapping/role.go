@@ -178,14 +178,16 @@ func (w word) read(r *reading, at place) error {
 		q, err := capability.Keyed(w.verb)
 		return r.need(at, q, err)
 	}
-	if _, rest, _ := strings.Cut(text, ":"); w.verb == readResource && w.dim == "uri" {
-		if why := ambiguous(rest); why != "" {
-			return r.need(at, capability.Beyond(w.verb, why), nil)
-		}
+	if w.verb == readResource && w.dim == "uri" && strings.Contains(text, ":") {
+		return r.uri(r.tool.of, at, text)
 	}
+	r.word(w, at, text)
+	return nil
+}
+
+func (r *reading) word(w word, at place, text string) {
 	d := r.wordsOf(w.verb).of(w.dim)
 	d.values = append(d.values, given{at, text})
-	return nil
 }
 
 func (w word) verbs() []capability.Verb {

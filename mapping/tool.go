@@ -49,10 +49,10 @@ func (d *document) section(m *Mapping, key, value *yaml.Node) (err error) {
 	case "server":
 		m.server, err = d.text(value, "server:")
 	case "tools":
-		err = d.tools(m.tools, "tool", value)
+		err = d.tools(m, m.tools, "tool", value)
 		m.names = append([]string{}, slices.Sorted(maps.Keys(m.tools))...)
 	case "prompts":
-		err = d.tools(m.prompts, "prompt", value)
+		err = d.tools(m, m.prompts, "prompt", value)
 	case "resources":
 		err = d.resources(m, value)
 	case "declares":
@@ -67,7 +67,7 @@ func (d *document) section(m *Mapping, key, value *yaml.Node) (err error) {
 }
 
 // tools reads the tools of a mapping, or its prompts.
-func (d *document) tools(into map[string]*Tool, what string, n *yaml.Node) error {
+func (d *document) tools(m *Mapping, into map[string]*Tool, what string, n *yaml.Node) error {
 	switch {
 	case n.Kind != yaml.MappingNode:
 		return d.wrong(n, "", "%ss: takes a map of %ss, not %s", what, what, nounOf(n))
@@ -78,7 +78,7 @@ func (d *document) tools(into map[string]*Tool, what string, n *yaml.Node) error
 		if key.Value == "" || len(key.Value) > maxToolName || strings.ContainsFunc(key.Value, unicode.IsControl) {
 			return d.wrong(key, "", "the name of a %s is empty, over %d bytes or holds control characters", what, maxToolName)
 		}
-		t := &Tool{name: key.Value, args: &node{}, pos: d.pos(key), prompt: what == "prompt"}
+		t := &Tool{name: key.Value, of: m, args: &node{}, pos: d.pos(key), prompt: what == "prompt"}
 		b := builder{document: d, tool: t}
 		if err := b.build(value); err != nil {
 			return err

@@ -5,6 +5,7 @@ package pattern
 func (p *parser) class() error {
 	start := p.at
 	p.at++
+	p.vague = true
 	if c := p.peek(); c == '!' || c == '^' {
 		return p.fail(start, "a pattern says what is allowed, a class cannot be negated")
 	}

@@ -14,7 +14,12 @@
 // argv, or none. A ** that is a whole segment and has a separator behind it
 // stands for any number of segments, none included: /srv/**/data matches
 // /srv/data. Behind the last separator it is what is beneath: /srv/** does not
-// match /srv; [Subtree] matches both. The grammar is that of gobwas/glob, for
+// match /srv; [Subtree] matches both.
+//
+// For URIs there is [Query]: no wildcard is the ? or # where a query or fragment begins, but a star at
+// the end, and a ? that no wildcard stands before. Classes match what they name.
+//
+// The grammar is that of gobwas/glob, for
 // allow-lists: it has no negation, and what is doubtful is an error.
 //
 //	p, err := pattern.Parse("/srv/**/*.go", pattern.Slash)

@@ -7,14 +7,14 @@ import (
 	"capgate/capability/pattern"
 )
 
-var separators = [...]rune{pattern.Slash, pattern.Dot, pattern.None, pattern.Unit}
+var separators = [...]rune{pattern.Slash, pattern.Dot, pattern.None, pattern.Unit, pattern.Query}
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"/srv/**/*.go", "{a,{b,c}}", "[a-z0-9_-]", `\*\{`, "**/**/x", "[]", "a***", "{a,b/}**/x"} {
 		f.Add(text, "/srv/a.go", uint8(0))
 	}
 	f.Fuzz(func(t *testing.T, text, s string, sep uint8) {
-		p, err := pattern.Parse(text, separators[sep%4])
+		p, err := pattern.Parse(text, separators[int(sep)%len(separators)])
 		if err != nil {
 			return
 		}
@@ -23,8 +23,8 @@ func FuzzParse(f *testing.F) {
 		}
 		again := []*pattern.Pattern{p, pattern.Literal(text), pattern.Subtree("/" + text), pattern.Under(text, p)}
 		for _, p := range again {
-			q, err := pattern.Parse(p.String(), separators[sep%4])
-			if err != nil || separators[sep%4] != pattern.Slash {
+			q, err := pattern.Parse(p.String(), separators[int(sep)%len(separators)])
+			if err != nil || separators[int(sep)%len(separators)] != pattern.Slash {
 				continue // escaped, it can be too long; constructed, its separator is /
 			}
 			if d, e := p.Dir(), q.Dir(); d != e {
@@ -48,12 +48,12 @@ func FuzzMatch(f *testing.F) {
 		f.Add(text, ".b.aa/a", uint8(0))
 	}
 	f.Fuzz(func(t *testing.T, text, s string, sep uint8) {
-		p, err := pattern.Parse(text, separators[sep%4])
+		p, err := pattern.Parse(text, separators[int(sep)%len(separators)])
 		if err != nil {
 			return
 		}
-		if l := translate(text, separators[sep%4]); l != nil && p.Match(s) != l.match(s) {
-			t.Errorf("%q with %q matches %q: %t, the oracle disagrees", text, separators[sep%4], s, p.Match(s))
+		if l := translate(text, separators[int(sep)%len(separators)]); l != nil && p.Match(s) != l.match(s) {
+			t.Errorf("%q with %q matches %q: %t, the oracle disagrees", text, separators[int(sep)%len(separators)], s, p.Match(s))
 		}
 	})
 }

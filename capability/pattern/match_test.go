@@ -59,6 +59,19 @@ func TestMatch(t *testing.T) {
 		{`\*\?\[\{\a`, '/', "*?[{a", "xxxxa"},
 		{"�*", '/', "�a", "a"},
 		{"*ä?", '/', "xäy ää", "a"},
+		{"d://*.md", '?', "d://a.md d://a/b.md d://.md", "d://a?.md d://a#.md d://a.md?x"},
+		{"d://**/p", '?', "d://a/p d://a/b/p", "d://p d://a?/p d://a#/p"},
+		{"d://*", '?', "d:// d://a d://a?x#y", "d:/"},
+		{"d://*/**", '?', "d:/// d://a/b?x", "d://a?/b"},
+		{"{d://a,e://*}", '?', "d://a e:// e://?x#y", "d://a?x"},
+		{"d://a*{,b}", '?', "d://a d://a?x d://axb", "d://b"},
+		{"t?x=1", '?', "t?x=1 tax=1", "t#x=1 t?x=2"},
+		{"t?x=*&y=?", '?', "t?x=1&y=2 t?x=&y=a", "t?x=?&y=1 t?x=#&y=1 t?x=1&y=?"},
+		{`*\?x=1`, '?', "a?x=1 ?x=1", "a#x=1 a?b?x=1"},
+		{"*[?]x", '?', "a?x", "a??x a#x abx"},
+		{"*?x", '?', "ax aax", "x a?x a#x"},
+		{"[a-c]?x", '?', "aax", "a?x"},
+		{"a#*", '?', "a# a#b#?c", "a?"},
 	} {
 		p := parse(t, c.text, c.sep)
 		for s := range strings.FieldsSeq(c.match) {
@@ -216,6 +229,47 @@ func TestMatchAgrees(t *testing.T) {
 	if matches < 10_000 {
 		t.Errorf("only %d matches: the test has lost its teeth", matches)
 	}
+}
+
+// Of URIs, with the oracle alone: others know no such separator.
+func TestMatchURIs(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	matches, yes := 0, 0
+	for range 400 {
+		p, l := randomURI(r)
+		q, k := randomURI(r)
+		v := pattern.Covers([]pattern.Row{{p}}, pattern.Row{q}, []pattern.Universe{pattern.Any})
+		if v.Yes {
+			yes++
+		} else if !v.Capped && (p.Match(v.Witness[0]) || !k.match(v.Witness[0])) {
+			t.Fatalf("%s does not cover %s for %q", p, q, v.Witness)
+		}
+		for _, s := range short(5) {
+			s = strings.NewReplacer("/", "?", ".", "#").Replace(s)
+			switch got := p.Match(s); {
+			case got != l.match(s):
+				t.Fatalf("%s matches %q: %t, the oracle disagrees", p, s, got)
+			case v.Yes && !got && k.match(s):
+				t.Fatalf("%s covers %s, but for %q", p, q, s)
+			case got:
+				matches++
+			}
+		}
+	}
+	if matches < 10_000 || yes < 10 {
+		t.Errorf("only %d matches and %d that are covered: the test has lost its teeth", matches, yes)
+	}
+}
+
+// randomURI draws a pattern of URIs, in some of which a query is as people write it.
+func randomURI(r *rand.Rand) (*pattern.Pattern, *language) {
+	return drawn(pattern.Query, func() string {
+		text := strings.NewReplacer("/", `\?`, ".", "#").Replace(randomText(r, 5, 2))
+		if r.IntN(4) == 0 {
+			text = strings.Replace(text, `\?`, "?", 1)
+		}
+		return text
+	})
 }
 
 // Long patterns have states in several words.

@@ -21,6 +21,7 @@ type token struct {
 	kind  byte // 'c' one character, '*', 'S' for **, '?', '['
 	char  rune
 	spans [][2]rune
+	first bool // no wildcard stands before
 }
 
 // maxSequences keeps the oracle from what the package must not do either.
@@ -38,6 +39,7 @@ type oracle struct {
 	text     []rune
 	at       int
 	overflow bool
+	wild     bool // behind a wildcard
 }
 
 func (o *oracle) alternatives(inside bool) (all [][]token) {
@@ -74,7 +76,10 @@ func (o *oracle) sequence(inside bool) [][]token {
 
 // piece reads what one place of a sequence can be.
 func (o *oracle) piece() [][]token {
-	switch c := o.next(); c {
+	first := !o.wild
+	c := o.next()
+	o.wild = o.wild || strings.ContainsRune("*?[", c)
+	switch c {
 	case '{':
 		return o.alternatives(true)
 	case '*':
@@ -84,7 +89,7 @@ func (o *oracle) piece() [][]token {
 		}
 		return [][]token{{{kind: '*'}}}
 	case '?':
-		return [][]token{{{kind: '?'}}}
+		return [][]token{{{kind: '?', first: first}}}
 	case '[':
 		return [][]token{{{kind: '[', spans: o.class()}}}
 	case '\\':
@@ -167,7 +172,11 @@ func translate(text string, sep rune) *language {
 
 func sequenceExpr(seq []token, sep rune) string {
 	notSep := `[^\x00]`
-	if sep != 0 {
+	switch sep {
+	case pattern.Query:
+		return uriExpr(seq)
+	case 0:
+	default:
 		notSep = fmt.Sprintf(`[^\x00\x{%x}]`, sep)
 	}
 	var b strings.Builder
@@ -189,6 +198,28 @@ func sequenceExpr(seq []token, sep rune) string {
 			} else {
 				b.WriteString(`[^\x00]*`)
 			}
+		}
+	}
+	return b.String()
+}
+
+// uriExpr does the same for what keeps from a query.
+func uriExpr(seq []token) string {
+	var b strings.Builder
+	for i, t := range seq {
+		switch {
+		case t.kind == 'c':
+			b.WriteString(regexp.QuoteMeta(string(t.char)))
+		case t.kind == '[':
+			b.WriteString(classExpr(t.spans, 0))
+		case t.star() && i == len(seq)-1:
+			b.WriteString(`[^\x00]*`)
+		case t.star():
+			b.WriteString(`[^\x00#?]*`)
+		case t.first:
+			b.WriteString(`[^\x00#]`)
+		default:
+			b.WriteString(`[^\x00#?]`)
 		}
 	}
 	return b.String()
@@ -348,8 +379,13 @@ func randomOf(r *rand.Rand, u pattern.Universe) (*pattern.Pattern, *language) {
 }
 
 func randomBehind(r *rand.Rand, lead string, sep rune) (*pattern.Pattern, *language) {
+	return drawn(sep, func() string { return lead + randomText(r, 5, 2) })
+}
+
+// drawn draws until both can read it.
+func drawn(sep rune, draw func() string) (*pattern.Pattern, *language) {
 	for {
-		text := lead + randomText(r, 5, 2)
+		text := draw()
 		if p, err := pattern.Parse(text, sep); err == nil {
 			if l := translate(text, sep); l != nil {
 				return p, l

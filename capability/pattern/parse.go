@@ -27,13 +27,17 @@ func (e *SyntaxError) Error() string {
 }
 
 // Parse reads a pattern. The separator is the character that *, ? and classes
-// do not match: [None], [Slash], [Dot] or [Unit].
+// do not match: [None], [Slash], [Dot], [Unit] or [Query].
 func Parse(text string, sep rune) (*Pattern, error) {
 	p := &parser{text: text, sep: sep}
 	if err := p.screen(); err != nil {
 		return nil, err
 	}
-	p.machine, p.star = newAutomaton(), anything().without(sep)
+	p.machine, p.star, p.any = newAutomaton(), anything().without(sep), anything()
+	if sep == Query {
+		p.star = p.star.without('#')
+		p.any, p.sep, p.uri = p.star, None, true
+	}
 	lead, err := p.lead()
 	if err != nil {
 		return nil, err
@@ -46,6 +50,7 @@ func Parse(text string, sep rune) (*Pattern, error) {
 	if err := p.sequence(); err != nil {
 		return nil, err
 	}
+	p.last()
 	if !p.machine.finish(p.front) {
 		return nil, p.fail(0, fmt.Sprintf("it has more than %d different classes", maxSets))
 	}
@@ -61,10 +66,14 @@ type parser struct {
 	depth   int
 	machine *automaton
 	star    set // what * and ? read
+	any     set // what ** reads
+	uri     bool
 
 	front  states
 	bounds states // states at the beginning of a segment
 	supers states // states of **
+	wild   states // states of * and **
+	vague  bool   // a wildcard stands before, if only in another alternative
 }
 
 func (p *parser) fail(at int, reason string) error {
@@ -74,7 +83,7 @@ func (p *parser) fail(at int, reason string) error {
 // screen refuses what no pattern may hold, wherever it stands.
 func (p *parser) screen() error {
 	switch {
-	case !slices.Contains([]rune{None, Slash, Dot, Unit}, p.sep):
+	case !slices.Contains([]rune{None, Slash, Dot, Unit, Query}, p.sep):
 		return p.fail(0, fmt.Sprintf("%q is not a separator", p.sep))
 	case p.text == "":
 		return p.fail(0, "it is empty")
@@ -134,7 +143,7 @@ func (p *parser) sequence() error {
 			err = p.class()
 		case c == '?':
 			p.at++
-			err = p.enter(p.star)
+			err = p.some()
 		default:
 			err = p.literal()
 		}
@@ -154,6 +163,26 @@ func (p *parser) enter(s set) error {
 	p.front = states{}
 	p.front.add(q)
 	return nil
+}
+
+// some reads one character, whichever. In a URI it is that a query begins with as well, where all
+// before it is written out: who writes db://t?x=1 means that.
+func (p *parser) some() error {
+	reads := p.star
+	if p.uri && !p.vague {
+		reads = anything().without('#')
+	}
+	p.vague = true
+	return p.enter(reads)
+}
+
+// last has the stars that a pattern can end with read anything.
+func (p *parser) last() {
+	p.front.each(func(q int) {
+		if p.uri && p.wild.has(q) {
+			p.machine.reads[q] = anything()
+		}
+	})
 }
 
 // literal reads one character. If it is a separator and follows a ** that began
@@ -189,7 +218,7 @@ func (p *parser) stars() error {
 	switch p.at - start {
 	case 1:
 	case 2:
-		reads = anything()
+		reads = p.any
 	default:
 		return p.fail(start, "there is no wildcard of three stars")
 	}
@@ -199,6 +228,8 @@ func (p *parser) stars() error {
 	}
 	q := len(p.machine.reads) - 1
 	p.machine.prev[q].add(q)
+	p.wild.add(q)
+	p.vague = true
 	if p.at-start == 2 {
 		p.supers.add(q)
 	}

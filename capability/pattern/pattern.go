@@ -13,6 +13,7 @@ const (
 	Slash = '/'    // of paths
 	Dot   = '.'    // of dotted ids
 	Unit  = '\x1f' // of the words of an argv joined to one string
+	Query = '?'    // of the query of a URI
 )
 
 // A Pattern is a compiled glob pattern. It is immutable and can be used by any
@@ -44,9 +45,9 @@ func compile(text, lead, rest string, sep rune, m *automaton) *Pattern {
 	switch {
 	case len(m.reads) == 1:
 		p.form = exact
-	case rest == "**":
+	case rest == "**" || rest == "*" && sep == Query:
 		p.form = open
-	case isSimple(rest):
+	case sep != Query && isSimple(rest):
 		p.form = simple
 		if sep == None {
 			p.fast = glob.MustCompile(rest)
