@@ -25,6 +25,7 @@ type catalogue struct {
 	templates []*resource
 	claims    map[*line][]*resource // those of templates that are held against what others list
 	veiled    []*resource           // templates that are not shown, as they may describe skills
+	withheld  []withheld            // resources and templates that somebody must look at first
 	skilled   []*skill              // all of them, by their places
 	skills    []*skill              // that the agent sees
 	bundled   map[string]*bundled   // their files, by URI
@@ -344,6 +345,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 		if from.secludes(r.uri) {
 			continue
 		}
+		a.withhold(r, false)
 		if _, taken := a.shared[r.uri]; taken || r.uri == "" {
 			a.shared[r.uri] = nil // nobody has it
 			continue
@@ -354,6 +356,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 	held = s.withheld(from.up, templatePin, "uriTemplate", templates)
 	for i, it := range templates {
 		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
+		a.withhold(r, true)
 		switch {
 		case !s.isClean(r.raw):
 		case from.secludesTemplate(r.uri):

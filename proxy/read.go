@@ -311,11 +311,16 @@ func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdic
 	case other != nil:
 		return nil, held, collision(fmt.Sprintf("templates of upstream %q and of upstream %q fit the resource", found.up.Name, other.up.Name))
 	case found != nil:
-		return c.unless(found.line, uri), found.held, unknown
+		held, l = found.held, found.line
 	case len(c.sources) == 1:
-		return c.unless(c.sources[0].line, uri), held, unknown // there is no other it could be
+		l = c.sources[0].line // there is no other it could be
+	default:
+		return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it")
 	}
-	return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it")
+	if held.code == "" {
+		held = c.alike(l, uri)
+	}
+	return c.unless(l, uri), held, unknown
 }
 
 // unknownResource is the verdict on what no server is known to have.

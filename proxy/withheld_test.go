@@ -105,3 +105,37 @@ func TestWithheldFlaws(t *testing.T) {
 		t.Errorf("there is something to approve: %s", kept.data)
 	}
 }
+
+// TestWithheldSpellings: what is withheld cannot be had by another spelling of its URI either,
+// which its server may take for the same.
+func TestWithheldSpellings(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"resources/list":           `"resources":[{"uri":"note://a/good","name":"good"},{"uri":"note://a/bad","name":"bad","title":"\u200b"}]`,
+		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"memo://{x}","name":"good"},{"uriTemplate":"sly://a/{x}","name":"n","description":"\u200b"}]`,
+	}}
+	w := startWith(t, proxy.Options{Pins: &drawer{}}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for uri, code := range map[string]string{
+		"NOTE://a/bad":    "tool_quarantined",
+		"note://a/%62ad":  "tool_quarantined",
+		"note://a/bad?":   "tool_quarantined",
+		"note://a/bad#x":  "tool_quarantined",
+		"note://u@a/bad":  "tool_quarantined",
+		"note://a//bad":   "tool_quarantined",
+		"SLY://a/7":       "tool_quarantined",
+		"sly://%61/7":     "tool_quarantined",
+		"note://a/good?":  "",
+		"note://a/bad/x":  "",
+		"note://a/badder": "",
+		"memo://7":        "",
+		"sly://ab/7":      "",
+	} {
+		for _, method := range []string{"resources/read", "resources/subscribe"} {
+			a := c.request(method, `{"uri":"`+uri+`"}`)
+			if got := strings.Contains(a.Raw, `"tool_quarantined"`); got != (code != "") {
+				t.Errorf("%s %s: %s", method, uri, a.Raw)
+			}
+		}
+	}
+}
