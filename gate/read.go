@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -102,17 +103,27 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 // the text of the template and of the grants tells: a template may be shown that
 // no resource of is allowed in the end.
 func (g *Gate) Template(agent string, r *Resources, template string) bool {
-	filled := fill(template, "x", "x")
-	if g.Resource(agent, r, filled).Decision.Allowed() {
-		return true
-	}
 	line, denied := g.lineage(agent, nil)
-	needs, err := r.Mapping.Resource(r.Item, filled, r.View)
-	if denied != nil || err != nil {
+	if denied != nil {
+		return false
+	}
+	begin, _, _ := strings.Cut(template, "{")
+	for uri := range others(begin, r.Mapping.Among(begin, some), fill(template, some, some)) {
+		if g.Resource(agent, r, uri).Decision.Allowed() || r.seems(line.Chain, uri, template) {
+			return true
+		}
+	}
+	return false
+}
+
+// seems reports whether all is held that a resource of a template needs, of whatever scope.
+func (r *Resources) seems(chain capability.Chain, uri, template string) bool {
+	needs, err := r.Mapping.Resource(r.Item, uri, r.View)
+	if err != nil {
 		return false
 	}
 	for _, need := range needs {
-		if v := need.Requirement.Verb(); !line.Chain.Holds(v) || v == readResource && !r.meets(line.Chain, template) {
+		if v := need.Requirement.Verb(); !chain.Holds(v) || v == readResource && !r.meets(chain, template) {
 			return false
 		}
 	}
@@ -122,6 +133,9 @@ func (g *Gate) Template(agent string, r *Resources, template string) bool {
 // meets reports whether some grant to read resources and a template begin alike.
 func (r *Resources) meets(chain capability.Chain, template string) bool {
 	uri, _, _ := strings.Cut(template, "{")
+	if scheme, rest, ok := strings.Cut(uri, ":"); ok {
+		uri = strings.ToLower(scheme) + ":" + rest
+	}
 	id := r.Item + "." + strings.NewReplacer("://", ".", "/", ".").Replace(uri)
 	for g := range chain[0].Set.All() {
 		begin, key := uri, "uris"
@@ -157,7 +171,7 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 	}
 	below := strings.Repeat(whatever+"/", farDown) + whatever
 	begin, _, _ := strings.Cut(template, "{")
-	for uri := range r.Mapping.Among(begin, below) {
+	for uri := range others(begin, r.Mapping.Among(begin, below)) {
 		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
 			return v
 		}
@@ -170,10 +184,26 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 }
 
 const (
+	some     = "xx"                            // stands for a text, or a scheme
 	whatever = "whatever-it-may-be-0123456789" // stands for any text
 	unspoken = whatever + "+"                  // what no Rye id could name
 	farDown  = 16                              // deeper than anybody grants level by level
 )
+
+// others adds to entries of a mapping what else a template may become that begins so: where it leaves
+// its scheme open, what needs something else by its scheme.
+func others(begin string, entries iter.Seq[string], more ...string) iter.Seq[string] {
+	if !strings.Contains(begin, ":") {
+		more = append(more, "file:///"+whatever, "https://"+whatever+".com/")
+	}
+	return func(yield func(string) bool) {
+		for _, uri := range slices.AppendSeq(more, entries) {
+			if !yield(uri) {
+				return
+			}
+		}
+	}
+}
 
 // fill puts a text in the place of each expression of a template, and another one
 // where it may hold slashes: with the operators of RFC 6570 that keep them or make
@@ -187,13 +217,31 @@ func fill(template, plain, deep string) string {
 			return b.String()
 		}
 		expression, more, closed := strings.Cut(after, "}")
-		if strings.HasPrefix(expression, "+") || strings.ContainsAny(expression, "#/*") {
-			b.WriteString(deep)
-		} else {
-			b.WriteString(plain)
-		}
+		b.WriteString(expand(expression, plain, deep))
 		if rest = more; !closed {
 			return b.String()
 		}
 	}
+}
+
+// expand writes one expression as it is with a text for each of its variables.
+func expand(expression, plain, deep string) string {
+	text := plain
+	if strings.ContainsAny(expression, "+#/*") {
+		text = deep
+	}
+	if expression == "" {
+		return text
+	}
+	switch operator, names := expression[:1], strings.Split(expression[1:], ","); operator {
+	case "#", "/", ".":
+		return operator + text
+	case "?", "&", ";":
+		for i, name := range names {
+			name, _, _ = strings.Cut(name, ":")
+			names[i] = strings.TrimSuffix(name, "*") + "=" + plain
+		}
+		return operator + strings.Join(names, strings.ReplaceAll(operator, "?", "&"))
+	}
+	return text
 }

@@ -43,6 +43,9 @@ func (m *Mapping) Among(begin, below string) iter.Seq[string] {
 				continue
 			}
 			uri := res.uri
+			if folder, ok := strings.CutSuffix(uri, "/"); ok && !yield(folder) { // which may be meant as well
+				return
+			}
 			if res.prefix {
 				uri += below
 			}
