@@ -99,6 +99,12 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 	return g.all(line, "", needs)
 }
 
+// Readable reports whether a resource may be read at all, if only once somebody approves.
+func (g *Gate) Readable(agent string, r *Resources, uri string) bool {
+	v := g.Resource(agent, r, uri)
+	return v.Decision.Allowed() || v.Approve != ""
+}
+
 // Template reports whether some resource of a template could be read, as far as
 // the text of the template and of the grants tells: a template may be shown that
 // no resource of is allowed in the end.
@@ -109,7 +115,7 @@ func (g *Gate) Template(agent string, r *Resources, template string) bool {
 	}
 	begin, _, _ := strings.Cut(template, "{")
 	for uri := range others(begin, r.Mapping.Among(begin, some), fill(template, some, some)) {
-		if g.Resource(agent, r, uri).Decision.Allowed() || r.seems(line.Chain, uri, template) {
+		if g.Readable(agent, r, uri) || r.seems(line.Chain, uri, template) {
 			return true
 		}
 	}

@@ -374,7 +374,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 func (a *assembly) finishResources(w *[listKinds]pager) {
 	g, agent, left := a.policy.Gate, a.tenant.agent, mostHeld
 	for _, r := range a.resources {
-		if a.shared[r.uri] != nil && r.held.code == "" && g.Resource(agent, r.up.resources(), r.uri).Decision.Allowed() && a.rival(r, &left) == nil {
+		if a.shared[r.uri] != nil && r.held.code == "" && g.Readable(agent, r.up.resources(), r.uri) && a.rival(r, &left) == nil {
 			w[resourceList].add(r.raw)
 		}
 	}

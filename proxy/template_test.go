@@ -152,3 +152,24 @@ func TestResourceOfAnyServer(t *testing.T) {
 		}
 	}
 }
+
+// TestResourcesThatWaitAreListed: what is had once somebody approves is shown, as tools and prompts
+// of which that is so are.
+func TestResourcesThatWaitAreListed(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"prompts/list":   `"prompts":[{"name":"it"}]`,
+		"resources/list": `"resources":[{"uri":"note://it","name":"it"}]`, "resources/templates/list": `"resourceTemplates":[{"uriTemplate":"note://it/{x}","name":"it"}]`,
+	}}
+	record := strings.Replace(everything, "class: agent", "class: agent\napprove: [resource.read, prompt.get]", 1)
+	w := start(t, map[string]string{"scout": record}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, list := range []string{"prompts/list", "resources/list", "resources/templates/list"} {
+		if a := c.request(list, "{}"); !strings.Contains(a.Raw, `it"`) {
+			t.Errorf("%s: %s", list, a.Raw)
+		}
+	}
+	if d := denialOf(t, c.request("resources/read", `{"uri":"note://it"}`)); d.Code != "requires_approval" {
+		t.Errorf("%+v", d)
+	}
+}
