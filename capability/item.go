@@ -63,6 +63,8 @@ func (g *Grant) as(v Verb) []*Grant {
 // they do: only a mapping, or a policy test, that names the verb does then.
 func (g *Grant) Unasked() string {
 	switch action, _, _ := strings.Cut(strings.TrimPrefix(string(g.entry.Verb), "rye."), "."); {
+	case g.inert == "" && g.entry.Verb == readResource:
+		return g.elsewhere()
 	case g.inert != "" || g.entry.Verb.Resource() != "rye":
 		return ""
 	case action == "search":
@@ -79,6 +81,20 @@ func (g *Grant) Unasked() string {
 	for _, id := range g.dims[0].patterns {
 		if text := id.word.String(); strings.Count(text, ".") < 2 && !strings.HasSuffix(text, "**") {
 			return text + " names no resource: it takes server.*, or server.scheme.path"
+		}
+	}
+	return ""
+}
+
+// elsewhere says of which of its URIs another verb decides.
+func (g *Grant) elsewhere() string {
+	for _, uri := range g.dims[0].patterns {
+		text := uri.word.String()
+		switch scheme, _, _ := strings.Cut(text, ":"); scheme {
+		case "file":
+			return text + " is of files, which are read under fs.read"
+		case "http", "https":
+			return text + " is of the web, which is read under net.get"
 		}
 	}
 	return ""

@@ -28,7 +28,12 @@ func TestUnasked(t *testing.T) {
 		"rye.search.knowledge.a.*":        "lists show what may be used",
 		"rye.sign.directive.*":            "command line",
 		"tool.invoke:a.*":                 "",
-		"memory.read:*":                   "",
+		"resource.read{uris=[docs://*]}":  "",
+		"resource.read{uris=[\"*\"]}":     "",
+
+		"resource.read{uris=[docs://*,\"https://a.com/*\"]}": "https://a.com/* is of the web, which is read under net.get",
+		"resource.read{uris=[\"file:///w/**\"]}":             "fs.read",
+		"memory.read:*":                                      "",
 	} {
 		for g := range compile(t, grant).All() {
 			if got := g.Unasked(); got == "" != (want == "") || !strings.Contains(got, want) {
