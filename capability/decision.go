@@ -54,6 +54,12 @@ func (d Decision) Narrowed(link string) Decision {
 	return Decision{Code: ScopeViolation, need: d.need, link: link, held: d.held}
 }
 
+// About returns the denial as one of what contains the thing that was denied.
+func (d Decision) About(need *Requirement) Decision {
+	d.need = need
+	return d
+}
+
 // Allowed reports whether the decision allows.
 func (d Decision) Allowed() bool { return d.Effect == Allow }
 

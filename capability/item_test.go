@@ -56,6 +56,9 @@ func TestReadObject(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
+	if spec, ok := need(t, `resource.read{uri="docs://{a}"}`).Smallest(capability.Root{}); ok {
+		t.Errorf("%s is said to be of all that a template may become", spec)
+	}
 	if q := capability.Beyond("resource.read", "no"); q.Object() != "" {
 		t.Error(q)
 	}

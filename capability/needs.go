@@ -162,6 +162,9 @@ func (r *Requirement) Special() bool {
 func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	e, known := Lookup(r.verb)
 	inPaths := e.shape() == shapePath || e.shape() == shapeProgram
+	if r.verb == readResource && strings.ContainsAny(r.Object(), "{}") { // a template, which is many
+		return Spec{}, false
+	}
 	if !known || r.Opaque() != "" || inPaths && len(r.path.readings) == 0 {
 		return Spec{}, false
 	}

@@ -169,8 +169,17 @@ const readResource = capability.Verb("resource.read")
 // that is for agents that may read whatever it may become. So it is decided on a text
 // that nobody grants by itself, and also far down where an expression may hold slashes:
 // who may read both does not have a grant of one depth. What the mapping says of some of it
-// by itself is decided as well.
+// by itself is decided as well. A denial is about the template, of which no one grant would do.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
+	v := g.whole(agent, r, template)
+	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: template})
+	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Approve != "" {
+		return v
+	}
+	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: "completion tells of all that a template may become: " + v.Decision.String()}
+}
+
+func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
 	shallow := g.Resource(agent, r, fill(template, whatever, whatever))
 	if !shallow.Decision.Allowed() {
 		return shallow
