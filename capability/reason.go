@@ -38,9 +38,16 @@ func (d Decision) Reason() string {
 	return why
 }
 
-// queried says of a resource with a query or fragment what stands for it.
+// queried says of a resource with a query, a fragment or a user what stands for it.
 func (r *Requirement) queried() string {
-	if r.verb != readResource || !strings.ContainsAny(r.Object(), "?#") {
+	_, host, _ := strings.Cut(r.Object(), "://")
+	host, _, _ = strings.Cut(host, "/")
+	switch {
+	case r.verb != readResource:
+		return ""
+	case strings.Contains(host, "@"):
+		return "no wildcard behind what a host begins with stands for its @: servers may look at nothing before it"
+	case !strings.ContainsAny(r.Object(), "?#"):
 		return ""
 	}
 	return `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`

@@ -62,7 +62,7 @@ func TestResourceQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gateOf(t, map[string]string{
-		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://*/q\\?v=*", "docs://on*?.md"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
+		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://team-*", "pg://u@h:1/*", "docs://*/q\\?v=*", "docs://on*?.md"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
 		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
 		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
 		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
@@ -78,6 +78,11 @@ func TestResourceQuery(t *testing.T) {
 		"docs://secret?.md":      false,
 		"docs://secret?x#.md":    false,
 		"docs://one?.md":         false,
+		"docs://team-a":          true,
+		"docs://team-a/b@c":      true,
+		"docs://team-a@secret":   false,
+		"docs://team-@secret/x":  false,
+		"pg://u@h:1/t/schema":    true,
 		"docs://one?.md&a":       false,
 		"docs://in/a/b?x#y":      true,
 		"docs://a/q?v=1":         true,

@@ -71,6 +71,14 @@ func TestMatch(t *testing.T) {
 		{"*[?]x", '?', "a?x", "a??x a#x abx"},
 		{"*?x", '?', "ax aax", "x a?x a#x"},
 		{"[a-c]?x", '?', "aax", "a?x"},
+		{"d://t-*", '?', "d://t-a d://t-a/x@y d://t-a?@ d://t-a:80/x d://t-", "d://t-a@b d://t-@b/x d://t-a:b@c"},
+		{"d://t-*/x", '?', "d://t-a/x d://t-a/b/x", "d://t-a@b/x"},
+		{"d://t?x*", '?', "d://t?x d://tax", "d://t@x d://t?x@"},
+		{"d://*-t*", '?', "d://a-t d://u@a-t/x", "d://a-t@b"},
+		{"d://{a,b}*", '?', "d://ax d://b/@", "d://a@b"},
+		{"d://*/t-*", '?', "d://u@a/t-b@c", "d://u"},
+		{"d://u@*", '?', "d://u@a d://u@a/x@y", "d://u@a@b"},
+		{"d:///t-*", '?', "d:///t-a@b", "d://t-a"},
 		{"a#*", '?', "a# a#b#?c", "a?"},
 	} {
 		p := parse(t, c.text, c.sep)
@@ -245,7 +253,9 @@ func TestMatchURIs(t *testing.T) {
 			t.Fatalf("%s does not cover %s for %q", p, q, v.Witness)
 		}
 		for _, s := range short(5) {
-			s = strings.NewReplacer("/", "?", ".", "#").Replace(s)
+			if s = strings.NewReplacer("/", "?", ".", "#").Replace(s); strings.HasPrefix(p.String(), hosted) {
+				s = hosted + strings.NewReplacer("?", "/", "#", "@").Replace(s)
+			}
 			switch got := p.Match(s); {
 			case got != l.match(s):
 				t.Fatalf("%s matches %q: %t, the oracle disagrees", p, s, got)
@@ -261,10 +271,16 @@ func TestMatchURIs(t *testing.T) {
 	}
 }
 
+const hosted = "d://"
+
 // randomURI draws a pattern of URIs, in some of which a query is as people write it.
 func randomURI(r *rand.Rand) (*pattern.Pattern, *language) {
 	return drawn(pattern.Query, func() string {
-		text := strings.NewReplacer("/", `\?`, ".", "#").Replace(randomText(r, 5, 2))
+		text := randomText(r, 5, 2)
+		if r.IntN(2) == 0 {
+			return hosted + strings.ReplaceAll(text, ".", "@")
+		}
+		text = strings.NewReplacer("/", `\?`, ".", "#").Replace(text)
 		if r.IntN(4) == 0 {
 			text = strings.Replace(text, `\?`, "?", 1)
 		}

@@ -22,6 +22,7 @@ type token struct {
 	char  rune
 	spans [][2]rune
 	first bool // no wildcard stands before
+	named bool // something of a host does
 }
 
 // maxSequences keeps the oracle from what the package must not do either.
@@ -40,6 +41,33 @@ type oracle struct {
 	at       int
 	overflow bool
 	wild     bool // behind a wildcard
+
+	lead        []rune
+	led         bool // behind the lead
+	depth       int
+	host, named bool
+}
+
+// track keeps account of where in a URI what comes next stands.
+func (o *oracle) track(c rune) {
+	special := strings.ContainsRune("*?[{", c)
+	if c == '\\' {
+		c = o.text[o.at]
+	}
+	if !o.led && special {
+		_, host, ok := strings.Cut(string(o.lead), "://")
+		o.led, o.host = true, ok && !strings.Contains(host, "/")
+		o.named = o.host && host != ""
+	}
+	switch {
+	case !o.led:
+		o.lead = append(o.lead, c)
+	case special:
+	case c == '/' && o.depth == 0:
+		o.host, o.named = false, false
+	case c != '/' && o.host:
+		o.named = true
+	}
 }
 
 func (o *oracle) alternatives(inside bool) (all [][]token) {
@@ -79,17 +107,20 @@ func (o *oracle) piece() [][]token {
 	first := !o.wild
 	c := o.next()
 	o.wild = o.wild || strings.ContainsRune("*?[", c)
+	o.track(c)
 	switch c {
 	case '{':
+		o.depth++
+		defer func() { o.depth-- }()
 		return o.alternatives(true)
 	case '*':
 		if o.at < len(o.text) && o.text[o.at] == '*' {
 			o.at++
-			return [][]token{{{kind: 'S'}}}
+			return [][]token{{{kind: 'S', named: o.named}}}
 		}
-		return [][]token{{{kind: '*'}}}
+		return [][]token{{{kind: '*', named: o.named}}}
 	case '?':
-		return [][]token{{{kind: '?', first: first}}}
+		return [][]token{{{kind: '?', first: first, named: o.named}}}
 	case '[':
 		return [][]token{{{kind: '[', spans: o.class()}}}
 	case '\\':
@@ -108,7 +139,7 @@ func join(head, tail []token) []token {
 		case last < 0 || !joined[last].star() || !t.star():
 			joined = append(joined, t)
 		case t.kind == 'S':
-			joined[last] = t
+			joined[last].kind = t.kind
 		}
 	}
 	return joined
@@ -207,19 +238,25 @@ func sequenceExpr(seq []token, sep rune) string {
 func uriExpr(seq []token) string {
 	var b strings.Builder
 	for i, t := range seq {
+		user := ""
+		if t.named {
+			user = "@"
+		}
 		switch {
 		case t.kind == 'c':
 			b.WriteString(regexp.QuoteMeta(string(t.char)))
 		case t.kind == '[':
 			b.WriteString(classExpr(t.spans, 0))
+		case t.star() && i == len(seq)-1 && t.named:
+			b.WriteString(`[^\x00@/#?]*(?:[/#?][^\x00]*)?`)
 		case t.star() && i == len(seq)-1:
 			b.WriteString(`[^\x00]*`)
 		case t.star():
-			b.WriteString(`[^\x00#?]*`)
+			b.WriteString(`[^\x00#?` + user + `]*`)
 		case t.first:
-			b.WriteString(`[^\x00#]`)
+			b.WriteString(`[^\x00#` + user + `]`)
 		default:
-			b.WriteString(`[^\x00#?]`)
+			b.WriteString(`[^\x00#?` + user + `]`)
 		}
 	}
 	return b.String()

@@ -42,6 +42,9 @@ func Parse(text string, sep rune) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, host, ok := strings.Cut(lead, "://"); ok && p.uri && !strings.Contains(host, "/") {
+		p.host, p.named = true, host != ""
+	}
 	rest := text[p.at:]
 	p.front.add(0)
 	if lead == "" || strings.HasSuffix(lead, string(sep)) {
@@ -67,12 +70,16 @@ type parser struct {
 	machine *automaton
 	star    set // what * and ? read
 	any     set // what ** reads
-	uri     bool
+
+	uri   bool
+	host  bool // in the host of a URI
+	named bool // and behind something of it that is written out
 
 	front  states
 	bounds states // states at the beginning of a segment
 	supers states // states of **
 	wild   states // states of * and **
+	hosts  states // those of them that are named
 	vague  bool   // a wildcard stands before, if only in another alternative
 }
 
@@ -173,16 +180,44 @@ func (p *parser) some() error {
 		reads = anything().without('#')
 	}
 	p.vague = true
-	return p.enter(reads)
+	return p.enter(p.within(reads))
+}
+
+// within leaves out what would make another host of one whose name has begun: what stands before
+// an @ is a user's name to some readers, so that a://team-* is not a://team-x@secret.
+func (p *parser) within(reads set) set {
+	if p.named {
+		return reads.without('@')
+	}
+	return reads
 }
 
 // last has the stars that a pattern can end with read anything.
 func (p *parser) last() {
-	p.front.each(func(q int) {
-		if p.uri && p.wild.has(q) {
+	ends := p.front
+	ends.each(func(q int) {
+		switch {
+		case !p.uri || !p.wild.has(q):
+		case p.hosts.has(q):
+			p.beyond(q)
+		default:
 			p.machine.reads[q] = anything()
 		}
 	})
+}
+
+// beyond has a star in a host read anything from where the host ends.
+func (p *parser) beyond(q int) {
+	if len(p.machine.reads)+2 > maxStates {
+		return
+	}
+	p.machine.reads[q] = p.machine.reads[q].without('/')
+	end := p.machine.add(tidy([]span{{'#', '#'}, {'/', '/'}, {'?', '?'}}), p.machine.prev[q])
+	var after states
+	after.add(end)
+	after.add(end + 1)
+	p.front.add(end)
+	p.front.add(p.machine.add(anything(), after))
 }
 
 // literal reads one character. If it is a separator and follows a ** that began
@@ -193,6 +228,10 @@ func (p *parser) literal() error {
 	if err != nil {
 		return err
 	}
+	if p.host && r == '/' && p.depth == 0 {
+		p.host, p.named = false, false
+	}
+	p.named = p.named || p.host && r != '/'
 	before := p.front
 	if err := p.enter(one(r)); err != nil || r != p.sep {
 		return err
@@ -223,12 +262,15 @@ func (p *parser) stars() error {
 		return p.fail(start, "there is no wildcard of three stars")
 	}
 	before := p.front
-	if err := p.enter(reads); err != nil {
+	if err := p.enter(p.within(reads)); err != nil {
 		return err
 	}
 	q := len(p.machine.reads) - 1
 	p.machine.prev[q].add(q)
 	p.wild.add(q)
+	if p.named {
+		p.hosts.add(q)
+	}
 	p.vague = true
 	if p.at-start == 2 {
 		p.supers.add(q)

@@ -33,7 +33,7 @@ type form uint8
 const (
 	nothing form = iota // no string matches
 	exact               // nothing follows
-	open                // anything follows: **
+	open                // anything follows: **, or a * that reads all that does
 	subtree             // nothing, or a slash and anything
 	simple              // what gobwas/glob decides, in linear time
 	general             // what only the automaton can decide
@@ -45,7 +45,7 @@ func compile(text, lead, rest string, sep rune, m *automaton) *Pattern {
 	switch {
 	case len(m.reads) == 1:
 		p.form = exact
-	case rest == "**" || rest == "*" && sep == Query:
+	case (rest == "**" || rest == "*") && len(m.reads) == 2 && m.reads[1].compare(anything()) == 0:
 		p.form = open
 	case sep != Query && isSimple(rest):
 		p.form = simple
