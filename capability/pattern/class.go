@@ -5,7 +5,7 @@ package pattern
 func (p *parser) class() error {
 	start := p.at
 	p.at++
-	p.vague = true
+	p.vague, p.named = true, p.named || p.host
 	if c := p.peek(); c == '!' || c == '^' {
 		return p.fail(start, "a pattern says what is allowed, a class cannot be negated")
 	}

@@ -122,6 +122,7 @@ func (o *oracle) piece() [][]token {
 	case '?':
 		return [][]token{{{kind: '?', first: first, named: o.named}}}
 	case '[':
+		o.named = o.named || o.host
 		return [][]token{{{kind: '[', spans: o.class()}}}
 	case '\\':
 		return [][]token{{{kind: 'c', char: o.next()}}}

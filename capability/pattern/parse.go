@@ -73,7 +73,7 @@ type parser struct {
 
 	uri   bool
 	host  bool // in the host of a URI
-	named bool // and behind something of it that is written out
+	named bool // and behind something of it that is written out, or a class
 
 	front  states
 	bounds states // states at the beginning of a segment
