@@ -13,6 +13,7 @@ type app struct {
 	ui       *ui
 	code     int // the exit code of a command that ran, 0 unless it says otherwise
 	settings config.Settings
+	lines    *lines // of the log; nil before there is one
 	listen   string // where to listen instead of where the configuration says, "" for there
 }
 

@@ -449,11 +449,14 @@ func (a *app) logger(w *world, level slog.Level) *slog.Logger {
 	if said := a.settings.LogLevel; said != "" {
 		_ = level.UnmarshalText([]byte(said)) // it is one of the words of the setting
 	}
+	if a.lines == nil {
+		a.lines = newLines(a.ui.std.err)
+	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: w.unsecret}
 	if a.settings.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.ui.std.err, opts))
+		return slog.New(prompt{slog.NewJSONHandler(a.lines, opts), a.lines})
 	}
-	return slog.New(slog.NewTextHandler(a.ui.std.err, opts))
+	return slog.New(prompt{slog.NewTextHandler(a.lines, opts), a.lines})
 }
 
 // quiet is the level of a program that a client has started, which shows what it says

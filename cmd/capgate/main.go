@@ -66,6 +66,9 @@ func run(ctx context.Context, args []string, std stdio) int {
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	err := root.ExecuteContext(ctx)
+	if a.lines != nil {
+		_ = a.lines.flush() // nobody could be told
+	}
 	if err == nil {
 		return a.code
 	}
