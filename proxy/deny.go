@@ -158,7 +158,7 @@ func quote(held []string, bytes int) []string {
 // reason says why a requirement is denied, with what is held. A secret is found in a whole
 // word, and not in a part of one.
 func (c *call) reason(d capability.Decision, held []string) string {
-	if !c.server.isClean([]byte(d.Need().Object())) {
+	if object := d.Need().Object(); c.server.cleanText(object) != object {
 		d = d.Vague()
 	}
 	return strings.TrimPrefix(d.Quoting(held), string(d.Code)+": ")
@@ -254,7 +254,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 	}
 	for _, spec := range e.Grants {
 		word := spec.String()
-		if !isLine(word) || !c.server.isClean([]byte(word)) {
+		if !isLine(word) || c.server.cleanText(word) != word {
 			return "", false
 		}
 		word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -26,6 +26,9 @@ func (s *Server) clean(b []byte) ([]byte, bool) {
 
 // cleanText is clean for a text of ours.
 func (s *Server) cleanText(text string) string {
+	if s.texts != nil {
+		return s.texts(text)
+	}
 	if s.scrub == nil || text == "" {
 		return text
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	// Scrub takes secrets out of what an agent is about to see. Nil: there are none.
 	Scrub func([]byte) []byte
 
+	// ScrubText is the same for texts, most of which are clean. Nil: Scrub does it.
+	ScrubText func(string) string
+
 	// Renew has tokens adopted that were issued a moment ago, and takes little time. It is
 	// called now and then before one is refused. Nil: whoever adopts them is soon enough.
 	Renew func()
@@ -91,6 +94,7 @@ type Server struct {
 	hosts   []string
 	origins []string
 	scrub   func([]byte) []byte
+	texts   func(string) string // scrubs them; nil: scrub does
 	seal    *sealer
 	pins    *pinboard
 	told    atomic.Uint64 // how often pins had come when agents were told last
@@ -139,7 +143,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, seal: seal, pins: newPinboard(o.Pins),
 		tenants: map[string]*tenant{}, noise: map[string]*noise{}, outside: upstream.NewTransport(nil),
-		renew: o.Renew,
+		renew: o.Renew, texts: o.ScrubText,
 	}
 	if s.name, err = s.secret(); err != nil {
 		return nil, err

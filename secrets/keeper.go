@@ -180,6 +180,21 @@ func (k *Keeper) Scrub(text []byte) []byte {
 	return s.scrub(text)
 }
 
+// ScrubText is Scrub for a text that is mostly clean, and then returned itself.
+func (k *Keeper) ScrubText(text string) string {
+	if k.handed == nil || len(text) < window {
+		return text
+	}
+	s := k.handed.scrubber.Load()
+	if s == nil {
+		return text
+	}
+	if clean := s.scrub([]byte(text)); string(clean) != text {
+		return string(clean)
+	}
+	return text
+}
+
 // String says how many secrets there are.
 func (k *Keeper) String() string { return fmt.Sprintf("%d secrets", len(k.sources)) }
 

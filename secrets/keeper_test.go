@@ -102,7 +102,7 @@ func TestExpand(t *testing.T) {
 	if _, err := none.Expand("{{secret:github}}"); err == nil {
 		t.Error("who has no secrets filled one in")
 	}
-	if got := none.Scrub([]byte("text")); string(got) != "text" {
+	if got := string(none.Scrub([]byte("text"))) + none.ScrubText(" and more"); got != "text and more" {
 		t.Errorf("scrubbed to %q", got)
 	}
 }

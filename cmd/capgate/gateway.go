@@ -78,7 +78,7 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 	l := w.cfg.Limits
 	g.server, err = proxy.New(ctx, proxy.Options{
 		Events: events, Pins: pinStore{st}, Log: log, Key: key, Version: version,
-		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub, Renew: g.renewNow,
+		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub, ScrubText: w.servers.keeper.ScrubText, Renew: g.renewNow,
 		Limits: proxy.Limits{Body: l.Body, Calls: l.CallsPerMinute, Sessions: l.Sessions, Call: l.Call},
 	})
 	if err != nil {
