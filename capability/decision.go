@@ -78,6 +78,9 @@ func (d Decision) Held() []string {
 	var held []string
 	for _, g := range d.held {
 		if g.inert == "" {
+			if held == nil {
+				held = make([]string, 0, len(d.held))
+			}
 			held = append(held, g.String())
 		}
 	}
@@ -123,6 +126,7 @@ func (d Decision) String() string { return d.Quoting(d.Held()) }
 
 // Quoting writes the decision as String does, with these for what is held.
 func (d Decision) Quoting(grants []string) string {
+	const needs = ": this needs "
 	switch {
 	case d.Allowed():
 		return fmt.Sprintf("allowed by %s", d.grant)
@@ -133,18 +137,18 @@ func (d Decision) Quoting(grants []string) string {
 	case d.need == nil:
 		return string(d.Code)
 	case d.fence != nil:
-		return fmt.Sprintf("%s: this needs %s, which is kept by the gateway or its clients: no grant opens it%s", d.Code, d.need, d.aside())
+		return string(d.Code) + needs + d.need.String() + ", which is kept by the gateway or its clients: no grant opens it" + d.aside()
 	case d.Code == CapabilityAbsent:
-		return fmt.Sprintf("%s: this needs %s, and no grant of %s is held", d.Code, d.need, d.need.verb)
+		return string(d.Code) + needs + d.need.String() + ", and no grant of " + string(d.need.verb) + " is held"
 	}
 	if d.Code != ScopeViolation {
-		return fmt.Sprintf("%s: this needs %s", d.Code, d.need)
+		return string(d.Code) + needs + d.need.String()
 	}
 	held := strings.Join(grants, ", ")
 	if held == "" {
 		held = "nothing that is in effect"
 	}
-	return fmt.Sprintf("%s: this needs %s, %s (held for %s: %s)", d.Code, d.need, d.outside(), d.need.verb, held)
+	return string(d.Code) + needs + d.need.String() + ", " + d.outside() + " (held for " + string(d.need.verb) + ": " + held + ")"
 }
 
 // Denied is a denying decision as an error, for code that can only return one.

@@ -301,8 +301,10 @@ func (c *call) closing(result []byte) []byte {
 	if !c.modern {
 		return result
 	}
-	return withMembers(result, `"resultType":"complete"`)
+	return withMembers(result, complete)
 }
+
+const complete = `"resultType":"complete"`
 
 // typed is an answer whose resultType is the protocol's. To a legacy server it is a word of
 // its own, unless it would have the client answer something: a legacy agent gets it as it is.

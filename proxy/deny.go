@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 
 	"capgate/agents"
@@ -54,7 +54,7 @@ func (c *call) deny(v gate.Verdict) reply {
 		)
 	}
 	if c.method == "tools/call" {
-		return reply{result: c.closing(c.server.word(d).result())}
+		return reply{result: c.server.word(d).result(c.modern)}
 	}
 	return reply{failure: c.server.word(d).failure()}
 }
@@ -143,7 +143,7 @@ const useSecret = capability.Verb("secret.use")
 // maxHeld is how many grants a denial quotes.
 const maxHeld = 8
 
-// quote returns what the agent holds for the verb, cut to what a reader can use.
+// quote cuts what is held, in place, to what a reader can use.
 func quote(held []string, bytes int) []string {
 	n := 0
 	for ; n < min(len(held), maxHeld) && len(held[n]) <= bytes; n++ {
@@ -152,7 +152,7 @@ func quote(held []string, bytes int) []string {
 	if n == len(held) {
 		return held
 	}
-	return append(slices.Clone(held[:n]), fmt.Sprintf("and %d more", len(held)-n))
+	return append(held[:n], "and "+strconv.Itoa(len(held)-n)+" more")
 }
 
 // reason says why a requirement is denied, with what is held. A secret is found in a whole
@@ -303,7 +303,6 @@ func (s *Server) word(d denial) worded {
 	for _, text := range [...]*string{&d.need, &d.tool, &d.argument, &d.why, &d.hint, &d.detail} {
 		*text = s.cleanText(*text)
 	}
-	d.held = slices.Clone(d.held)
 	for i, h := range d.held {
 		d.held[i] = s.cleanText(h)
 	}
@@ -311,21 +310,28 @@ func (s *Server) word(d denial) worded {
 }
 
 // text is what a model reads. Some clients show it nothing else.
-func (d worded) text() string { return "Denied by capgate (" + string(d.code) + "): " + d.clause() }
+func (d worded) text() string { return d.say("Denied by capgate (" + string(d.code) + "): ") }
 
 // clause is text without what everything that denies begins with.
-func (d worded) clause() string {
-	text := make([]byte, 0, 512)
+func (d worded) clause() string { return d.say("") }
+
+func (d worded) say(start string) string {
+	var text strings.Builder
+	text.Grow(len(start) + len(d.why) + len(d.argument) + len(d.hint) + len(d.event) + 64)
 	part := func(before, what, after string) {
 		if what != "" {
-			text = append(append(append(text, before...), what...), after...)
+			text.WriteString(before)
+			text.WriteString(what)
+			text.WriteString(after)
 		}
 	}
-	text = append(append(text, d.why...), '.')
+	text.WriteString(start)
+	text.WriteString(d.why)
+	text.WriteByte('.')
 	part(" Argument: ", d.argument, ".")
 	part(" To proceed, ", d.hint, ".")
 	part(" [event ", d.event, "]")
-	return string(text)
+	return text.String()
 }
 
 // body is the denial for programs.
@@ -357,9 +363,13 @@ func (d worded) body(dst []byte) []byte {
 const denialKey = `"capgate/denial":`
 
 // result is the denial of a tools/call: a result that says it is an error.
-func (d worded) result() []byte {
+func (d worded) result(modern bool) []byte {
 	text := d.text()
-	dst := append(make([]byte, 0, 2*len(text)+512), `{"content":[{"type":"text","text":`...)
+	dst := append(make([]byte, 0, 2*len(text)+512), '{')
+	if modern {
+		dst = append(dst, complete+","...)
+	}
+	dst = append(dst, `"content":[{"type":"text","text":`...)
 	dst = wire.AppendString(dst, text)
 	dst = append(dst, `}],"isError":true,"_meta":{`+denialKey...)
 	return append(d.body(dst), "}}"...)

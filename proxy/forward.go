@@ -320,7 +320,7 @@ func (c *call) broken(o *order, err error) reply {
 	e.Code, e.Error = string(d.code), err.Error()
 	d.event = c.server.record(e)
 	if c.method == "tools/call" {
-		return reply{result: c.closing(c.server.word(d).result())}
+		return reply{result: c.server.word(d).result(c.modern)}
 	}
 	f := c.server.word(d).failure()
 	f.code = codeInternal
