@@ -48,7 +48,7 @@ func (s *Set) held(v Verb) []*Grant {
 
 // only is the set of one of the grants.
 func (s *Set) only(g *Grant) *Set {
-	one := &Set{grants: []Grant{*g}, tables: map[Verb]*table{}, anything: s.anything, subtree: s.subtree}
+	one := &Set{grants: []Grant{*g}, tables: map[Verb]*table{}, anything: s.anything, subtrees: s.subtrees}
 	one.grants[0].n = 0
 	one.index(&one.grants[0])
 	return one

@@ -47,7 +47,7 @@ func (c Chain) Possible(ceilings Chain, needs ...Possibility) (witness [][]strin
 	}
 	for _, link := range c {
 		if link.Set != nil {
-			p.anything, p.subtree = link.Set.anything, link.Set.subtree
+			p.anything, p.subtree = link.Set.anything(), link.Set.subtrees()
 		}
 	}
 	for _, g := range groups(needs) {

@@ -3,6 +3,7 @@ package capability
 import (
 	"iter"
 	"slices"
+	"sync"
 
 	"capgate/capability/pattern"
 )
@@ -13,9 +14,9 @@ type Set struct {
 	grants []Grant
 	tables map[Verb]*table
 
-	// What questions about the set are put together from.
-	anything *pattern.Pattern
-	subtree  func(dir string) *pattern.Pattern
+	// What questions about the set are put together from, once there is one.
+	anything func() *pattern.Pattern
+	subtrees func() func(dir string) *pattern.Pattern
 }
 
 // table is the index of one verb's grants.
@@ -57,7 +58,7 @@ func Compile(specs []Spec, opts Options) (*Set, []Finding) {
 	for _, s := range specs {
 		c.add(s)
 	}
-	s := &Set{grants: c.grants, tables: map[Verb]*table{}, anything: anything(), subtree: pattern.Subtrees()}
+	s := &Set{grants: c.grants, tables: map[Verb]*table{}, anything: sync.OnceValue(anything), subtrees: sync.OnceValue(pattern.Subtrees)}
 	for i := range s.grants {
 		s.grants[i].n = int32(i)
 		s.index(&s.grants[i])
