@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -47,8 +49,8 @@ func (c *call) deny(v gate.Verdict) reply {
 	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
 	if d.event = c.server.record(e); d.event != "" || d.code != capability.LimitExceeded {
-		c.server.log.LogAttrs(
-			c.ctx, slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
+		c.server.inform(
+			c.ctx, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
 			slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb),
 			slog.String("why", v.Why),
 		)
@@ -72,10 +74,22 @@ func (d denial) ends() bool {
 // denials: under the reference of the event. What there are too many of to record fills
 // no log either.
 func (s *Server) tell(ref string, e *guardrail.Event) {
-	s.log.LogAttrs(
-		s.ctx, slog.LevelInfo, "refused", slog.String("event", ref), slog.String("agent", e.Agent), slog.String("upstream", e.Upstream),
+	s.inform(
+		s.ctx, "refused", slog.String("event", ref), slog.String("agent", e.Agent), slog.String("upstream", e.Upstream),
 		slog.String("method", e.Method), slog.String("tool", e.Tool), slog.String("code", e.Code), slog.String("why", cmp.Or(e.Error, e.Text)),
 	)
+}
+
+// inform logs at level info. It does not find out where it is called, as a logger does,
+// which takes longer than the rest and is not shown.
+func (s *Server) inform(ctx context.Context, text string, attrs ...slog.Attr) {
+	h := s.log.Handler()
+	if !h.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	r := slog.NewRecord(time.Now(), slog.LevelInfo, text, 0)
+	r.AddAttrs(attrs...)
+	_ = h.Handle(ctx, r) // as of a logger
 }
 
 // denial words a verdict for the agent. Nothing of it tells about other agents,
@@ -415,8 +429,8 @@ func (c *consultation) deny(status int, v gate.Verdict, why string) {
 	e := c.event(guardrail.Decision)
 	e.Decision, e.Code, e.Needs, e.Link, e.Text = capability.Deny.String(), string(d.code), needsOf(v), v.Why, agents.WithoutTokens(d.why)
 	d.event = c.server.record(e)
-	c.server.log.LogAttrs(
-		c.r.Context(), slog.LevelInfo, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
+	c.server.inform(
+		c.r.Context(), "denied", slog.String("event", d.event), slog.String("agent", c.agent),
 		slog.String("provider", c.name), slog.String("code", string(d.code)), slog.String("why", cmp.Or(v.Why, e.Text)),
 	)
 	c.turnDown(status, d)

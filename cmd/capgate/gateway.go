@@ -470,6 +470,9 @@ func (w *world) unsecret(_ []string, a slog.Attr) slog.Attr {
 	case slog.KindString:
 		a.Value = slog.StringValue(w.scrubText(a.Value.String()))
 	case slog.KindAny:
+		if _, is := a.Value.Any().(slog.Level); is {
+			break
+		}
 		_, isError := a.Value.Any().(error)
 		text := fmt.Sprint(a.Value.Any())
 		if scrubbed := w.scrubText(text); isError || scrubbed != text {
