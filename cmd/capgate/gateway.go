@@ -454,9 +454,9 @@ func (a *app) logger(w *world, level slog.Level) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: w.unsecret}
 	if a.settings.LogFormat == "json" {
-		return slog.New(prompt{slog.NewJSONHandler(a.lines, opts), a.lines})
+		return slog.New(late{slog.NewJSONHandler(&a.lines.text, opts), a.lines})
 	}
-	return slog.New(prompt{slog.NewTextHandler(a.lines, opts), a.lines})
+	return slog.New(late{slog.NewTextHandler(&a.lines.text, opts), a.lines})
 }
 
 // quiet is the level of a program that a client has started, which shows what it says

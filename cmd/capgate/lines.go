@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,7 +12,7 @@ import (
 
 const (
 	lineDelay = 10 * time.Millisecond // that a line may wait for company
-	lineRoom  = 32 << 10              // bytes of lines that may wait
+	lineRoom  = 128                   // lines that may wait
 )
 
 // lines writes what is logged a moment later, many lines at once. Who logs when there is no
@@ -20,12 +21,19 @@ type lines struct {
 	to io.Writer
 
 	writing sync.Mutex // held by who writes, so that lines stay in order
-	spare   []byte     // the room of what was written last
+	text    bytes.Buffer
 
 	mu    sync.Mutex
-	held  []byte
+	held  []line
+	spare []line // the room of those that were written last
 	timer *time.Timer
 	isSet bool
+}
+
+// line is what is logged, and who words it.
+type line struct {
+	by     slog.Handler
+	record slog.Record
 }
 
 func newLines(to io.Writer) *lines {
@@ -35,20 +43,16 @@ func newLines(to io.Writer) *lines {
 	return l
 }
 
-// Write takes a line in.
-func (l *lines) Write(line []byte) (int, error) {
+// add takes a line in, and reports whether there is room for more.
+func (l *lines) add(one line) bool {
 	l.mu.Lock()
-	l.held = append(l.held, line...)
-	full := len(l.held) >= lineRoom
+	defer l.mu.Unlock()
+	l.held = append(l.held, one)
 	if !l.isSet {
 		l.isSet = true
 		l.timer.Reset(lineDelay)
 	}
-	l.mu.Unlock()
-	if full {
-		return len(line), l.flush()
-	}
-	return len(line), nil
+	return len(l.held) < lineRoom
 }
 
 // flush writes what has been taken in.
@@ -57,37 +61,50 @@ func (l *lines) flush() error {
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	held := l.held
-	l.held, l.isSet = l.spare[:0], false
+	l.held, l.spare, l.isSet = l.spare, nil, false
 	l.mu.Unlock()
 	if len(held) == 0 {
 		return nil
 	}
-	_, err := l.to.Write(held)
-	l.spare = held
-	return err
+	var err error
+	for _, one := range held {
+		err = errors.Join(err, one.by.Handle(context.Background(), one.record))
+	}
+	clear(held)
+	l.mu.Lock()
+	l.spare = held[:0]
+	l.mu.Unlock()
+	_, failed := l.text.WriteTo(l.to)
+	l.text.Reset()
+	return errors.Join(err, failed)
 }
 
-// prompt has lines written at once that somebody must know of, and those before them.
-type prompt struct {
+// late has the lines of a handler, which words them into their text, written later, but for
+// those that somebody must know of, and those whose words may not be the same then.
+type late struct {
 	slog.Handler
 	lines *lines
 }
 
-// Handle writes a line.
-func (p prompt) Handle(ctx context.Context, r slog.Record) error {
-	err := p.Handler.Handle(ctx, r)
-	if r.Level > slog.LevelInfo {
-		err = errors.Join(err, p.lines.flush())
+// Handle takes a line in.
+func (h late) Handle(_ context.Context, r slog.Record) error {
+	waits := r.Level <= slog.LevelInfo
+	r.Attrs(func(a slog.Attr) bool {
+		waits = waits && a.Value.Kind() != slog.KindAny && a.Value.Kind() != slog.KindLogValuer && a.Value.Kind() != slog.KindGroup
+		return waits
+	})
+	if h.lines.add(line{h.Handler, r}) && waits {
+		return nil
 	}
-	return err
+	return h.lines.flush()
 }
 
 // WithAttrs is the same with attributes.
-func (p prompt) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return prompt{p.Handler.WithAttrs(attrs), p.lines}
+func (h late) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return late{h.Handler.WithAttrs(attrs), h.lines}
 }
 
 // WithGroup is the same within a group.
-func (p prompt) WithGroup(name string) slog.Handler {
-	return prompt{p.Handler.WithGroup(name), p.lines}
+func (h late) WithGroup(name string) slog.Handler {
+	return late{h.Handler.WithGroup(name), h.lines}
 }
