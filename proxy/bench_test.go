@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,7 +68,8 @@ func benchFront(b *testing.B) (*proxy.Server, string) {
 	}
 	b.Cleanup(func() { _ = log.Close() })
 	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("echo", "path", "url", "text") + `]`}, quiet: true}
-	return bring(b, log, crowd(), &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open})
+	o := proxy.Options{Events: log, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Limits: proxy.Limits{Calls: 1 << 30}}
+	return bringWith(b, o, crowd(), &proxy.Policy{Upstreams: []*proxy.Upstream{{Name: "up", Prefix: "up", Mapping: m, Open: s.open}}})
 }
 
 // BenchmarkList is a list of 12,000 tools of an agent with fifty grants: made again

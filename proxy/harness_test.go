@@ -466,14 +466,7 @@ func denialOf(t *testing.T, a said) denied {
 	return r.Meta["capgate/denial"]
 }
 
-// bring makes a front for one agent, and returns its token.
-func bring(b *testing.B, events guardrail.Recorder, record string, ups ...*proxy.Upstream) (*proxy.Server, string) {
-	b.Helper()
-	return bringWith(b, proxy.Options{Events: events, Limits: proxy.Limits{Calls: 1 << 30}}, record, &proxy.Policy{Upstreams: ups})
-}
-
-// bringWith is bring for a gateway that runs in another way than most. The policy is
-// filled up.
+// bringWith makes a front for one agent, and returns its token. The policy is filled up.
 func bringWith(b *testing.B, o proxy.Options, record string, p *proxy.Policy) (*proxy.Server, string) {
 	b.Helper()
 	front, err := proxy.New(b.Context(), o)
