@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,4 +139,54 @@ func TestDoneIsNotAbandoned(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// TestUnsentAfterItsQuestion: a call whose agent has come back with an answer, and that its server does
+// not know any more, is decided anew by a policy that came meanwhile. Where it is allowed still, it begins
+// anew.
+func TestUnsentAfterItsQuestion(t *testing.T) {
+	for _, grant := range []string{reader, strings.ReplaceAll(reader, "docs", "notes")} {
+		var w *world
+		s := &scripted{}
+		s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			got, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`))
+			if err != nil {
+				return upstream.Answer{}, err
+			}
+			if len(s.calls()) > 1 {
+				return upstream.Answer{Result: []byte(`{"content":[],"heard":` + string(got) + `}`)}, nil
+			}
+			w.write("scout", grant)
+			w.adopt()
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "no longer knows the session", Unsent: true, Lost: true}
+		}
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		w = start(t, map[string]string{"scout": reader}, up)
+		c := w.client("scout")
+		call := func(state, answer string) said {
+			params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+			if state != "" {
+				params += `,"requestState":"` + state + `","inputResponses":{"ask-1":{"content":"` + answer + `"}}`
+			}
+			return c.modern("tools/call", params+"}", `{"elicitation":{}}`)
+		}
+		state := func(a said) string {
+			var r struct{ RequestState string }
+			if err := json.Unmarshal(a.Result, &r); err != nil || r.RequestState == "" {
+				t.Fatal(a.Raw)
+			}
+			return r.RequestState
+		}
+		a := call(state(call("", "")), "first")
+		if grant != reader {
+			if d := denialOf(t, a); d.Code != "scope_violation" || len(s.calls()) != 1 {
+				t.Errorf("after %d calls: %s", len(s.calls()), a.Raw)
+			}
+			continue
+		}
+		if a = call(state(a), "second"); !strings.Contains(a.Raw, `"content":"second"`) || len(s.calls()) != 2 {
+			t.Errorf("after %d calls: %s", len(s.calls()), a.Raw)
+		}
+	}
 }

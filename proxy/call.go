@@ -46,6 +46,7 @@ type call struct {
 	ref      string            // ties the events of the call
 	stale    bool              // the policy was changed before the call went up
 	paused   *order            // has been up, and is decided anew before it goes up with the input
+	cameBack bool              // the parked call that it is about has been found
 	start    time.Time
 }
 

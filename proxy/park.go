@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -194,7 +195,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer close(p.done)
 		defer o.line.finish(c)
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-			if err := c.current(o); err != nil {
+			if err := cmp.Or(c.current(o), c.still(o)); err != nil {
 				return upstream.Answer{}, err
 			}
 			o.line.loudness(ctx, conn, level)
@@ -362,7 +363,7 @@ func (c *call) abandon() {
 // asked for. It returns nil for a request that begins a call.
 func (c *call) unpark(sink *errand) (*parked, error) {
 	state, ok := c.params.Get("requestState")
-	if !ok {
+	if !ok || c.cameBack { // to a call that did not go up once more, as it has to be decided anew
 		return nil, nil
 	}
 	text, _ := state.Str()
@@ -374,6 +375,7 @@ func (c *call) unpark(sink *errand) (*parked, error) {
 	if p == nil {
 		return nil, errSeal
 	}
+	c.cameBack = true
 	p.limit.Stop()
 	c.outlive() // before the server is heard again: the sink reads what is kept
 	given, _ := c.params.Get("inputResponses")

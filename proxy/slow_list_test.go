@@ -83,13 +83,23 @@ func TestSkillsOfServersStartedAnew(t *testing.T) {
 		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
 		`completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
 		`resources/read {"uri":"notes:///old"}`,
+		// The same of a server of the legacy era that may ask something:
+		`parked prompts/get {"name":"files__deploy"}`,
+		`parked completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
+		`parked completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
+		`parked resources/read {"uri":"notes:///old"}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
+			route, parked := strings.CutPrefix(route, "parked ")
+			s := newSkillServer(!parked, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
 			s.telling()
 			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
 			s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
-			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			up := s.up(t)
+			if parked {
+				up.MayAsk = []string{"elicitation"}
+			}
+			w := start(t, map[string]string{"scout": anyReader}, up)
 			c := w.client("scout")
 			c.modern("prompts/list", "{}", "{}")
 			s.hides("deploy://deploy")
