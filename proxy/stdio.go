@@ -373,6 +373,7 @@ func (p *pipe) initialize(m message) {
 	c := p.begin(m)
 	c.ctx = p.ctx
 	r := c.answer()
+	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
 	if c.session != nil {
 		p.mu.Lock()
 		before := p.session
@@ -381,9 +382,8 @@ func (p *pipe) initialize(m message) {
 		if before != nil {
 			p.tenant.drop(before)
 		}
-		p.wait.Go(func() { p.pump(c.session) })
+		p.wait.Go(func() { p.pump(c.session) }) // several clients end at anything before the answer
 	}
-	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
 }
 
 // pump sends what belongs to no request.
