@@ -31,7 +31,7 @@ type call struct {
 	client  wire.Value // the capabilities of the client that asks
 
 	credential string        // the id of the token that was shown, "" over stdio
-	life       *leash.Leash  // of a request that ends with its token, and with no session; nil for any other
+	life       *leash.Leash  // of a request that ends with its token; nil for any other
 	mirrored   *mirror       // the headers that repeat what the body says, of a modern request over HTTP
 	out        stream        // takes what goes to the agent before the answer
 	into       *[]byte       // where a server's answer may be read into, once; nil: memory of its own
@@ -127,6 +127,9 @@ func (c *call) answer() reply {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many calls in a minute"})
 	}
 	for range maxTurns {
+		if counted(c.method) && !c.policy.knows(c.agent) {
+			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: "there is no record of the agent any more"})
+		}
 		if r := h(c); !c.stale || c.method == listenMethod {
 			return r
 		}
@@ -231,7 +234,7 @@ func (s *Server) loud(agent string) (missed int, fits bool) {
 // that stops anything is for whoever asked to know. Of refusals and sessions beyond a
 // limit only the number is recorded, with the next one.
 func (s *Server) record(e *guardrail.Event) string {
-	if e.Kind == "refusal" || e.Method == "initialize" || e.Code == string(capability.LimitExceeded) {
+	if e.Kind == "refusal" || e.Method == "initialize" || e.Code == string(capability.LimitExceeded) || e.Kind == guardrail.Notice && e.Session != "" {
 		missed, fits := s.loud(e.Agent)
 		if !fits {
 			return ""

@@ -201,7 +201,10 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 		policy: p, pins: t.server.pins.loads.Load(),
 		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}, claims: map[*line][]*resource{},
 	}
-	ups := p.byName()
+	var ups []*Upstream
+	if p.knows(t.agent) {
+		ups = p.byName()
+	}
 	c.sources = make([]source, len(ups))
 	lists := make([][listKinds][]item, len(ups))
 	for i, u := range ups {

@@ -12,6 +12,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/guardrail"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -273,7 +274,7 @@ func (t *tenant) sweep(now time.Time) {
 	for id, s := range t.sessions {
 		if s.idle(now) > t.server.limits.Idle {
 			delete(t.sessions, id)
-			go s.end()
+			t.server.work.Go(func() { s.oust("nobody has used it for long") })
 		}
 	}
 }
@@ -326,11 +327,20 @@ func (t *tenant) evict(now time.Time, of iter.Seq[*session]) bool {
 		return false
 	}
 	delete(t.sessions, oldest.id)
-	go oldest.end()
+	t.server.work.Go(func() { oldest.oust("another one takes its place") })
 	return true
 }
 
 var errSessions = errors.New("too many sessions are open")
+
+// oust ends a session that its agent has not, and records that.
+func (s *session) oust(why string) {
+	s.end()
+	t := s.tenant
+	t.server.record(&guardrail.Event{
+		Kind: guardrail.Notice, Agent: t.agent, Session: s.name, Text: "a session ends: " + why, Policy: t.server.policy.Load().Hash,
+	})
+}
 
 // find returns an open session of the agent by the id that it shows.
 func (t *tenant) find(id string) *session {

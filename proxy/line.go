@@ -79,11 +79,11 @@ func newLine(t *tenant, u *Upstream, root string) *line {
 	return l
 }
 
-// suits reports whether a line leads where a policy says, and to a server that was
-// told no other directory of the agent's than it has now.
+// suits reports whether a line leads where a policy says, for an agent that it knows, and
+// to a server that was told no other directory of the agent's than it has now.
 func (l *line) suits(p *Policy) bool {
 	u := p.upstream(l.made.Name)
-	return u != nil && u.Identity == l.made.Identity && l.root == p.root(l.tenant.agent)
+	return u != nil && u.Identity == l.made.Identity && p.knows(l.tenant.agent) && l.root == p.root(l.tenant.agent)
 }
 
 // up is what the policy in force says of the server. A reload that does not change
@@ -260,7 +260,7 @@ func (l *line) finish(c *call) {
 	}
 }
 
-// expel ends the calls of tokens that a policy does not know. Those of a session end with it.
+// expel ends the calls of tokens and of agents that a policy does not know.
 func (l *line) expel(p *Policy) {
 	now := l.tenant.server.now()
 	var over []func()
@@ -270,7 +270,7 @@ func (l *line) expel(p *Policy) {
 		if isParked {
 			c = at.owner()
 		}
-		if c.life != nil && !p.holds(c.credential, c.agent, now) {
+		if c.life != nil && !(p.knows(c.agent) && p.holds(c.credential, c.agent, now)) {
 			over = append(over, func() { c.life.Cut(nil) })
 			if isParked { // whose request may be over
 				over = append(over, at.cancel)

@@ -84,6 +84,13 @@ func (p *Policy) Tool(name string) *gate.Tool {
 	return found
 }
 
+// knows reports whether an agent has a record, if only a broken one. Nobody, for whom there
+// are servers that agents share, needs none.
+func (p *Policy) knows(agent string) bool {
+	_, ok := p.Gate.Roster.Agent(agent)
+	return ok || agent == ""
+}
+
 // holds reports whether an agent still has a token.
 func (p *Policy) holds(id, agent string, now time.Time) bool {
 	for c := range p.Credentials.Of(agent) {

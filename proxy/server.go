@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,7 @@ type Server struct {
 	closed  bool
 	tenants map[string]*tenant // of agents, by id
 	noise   map[string]*noise  // events that anybody can cause, by agent; "" is nobody's
+	expiry  *time.Timer        // when the next token expires
 	parked  parking
 	work    chores // connections that are being closed, and the like
 }
@@ -208,7 +210,32 @@ func (s *Server) Adopt(p *Policy) {
 	for _, t := range s.everyone() {
 		t.adopt(p)
 	}
+	s.expire()
 	s.work.Go(s.move)
+}
+
+// expire has what is up for a token end when the time of the token is over.
+func (s *Server) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, next := s.now(), time.Duration(math.MaxInt64)
+	for c := range s.policy.Load().Credentials.All() {
+		if !c.Expires.IsZero() && !c.Expired(now) {
+			next = min(next, c.Expires.Sub(now))
+		}
+	}
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	if s.closed {
+		return
+	}
+	s.expiry = time.AfterFunc(next, func() {
+		for _, t := range s.everyone() {
+			t.expel(s.policy.Load())
+		}
+		s.expire()
+	})
 }
 
 // Recheck looks whether definitions were approved elsewhere, and shows what is to
@@ -261,6 +288,9 @@ var errClosed = errors.New("the gateway is closing")
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 	s.mu.Unlock()
 	s.stop()
 	for _, t := range s.everyone() {

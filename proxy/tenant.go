@@ -155,8 +155,13 @@ func (b *bucket) wait(perMinute int) int {
 
 // line returns the connection to an upstream, which is made when it is first
 // needed. A server that may ask the client has one for each session, one that
-// agents share has one for all of them. Only the policy in force opens any.
+// agents share has one for all of them. Only the policy in force opens any, and for
+// nobody whom it does not know.
 func (t *tenant) line(u *Upstream) (*line, error) {
+	p := t.server.policy.Load()
+	if !p.knows(t.agent) {
+		return nil, errStale
+	}
 	if t.outer != nil && !u.asksClient() {
 		return t.outer.line(u)
 	}
@@ -172,7 +177,6 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 	if t.closed {
 		return nil, errClosed
 	}
-	p := t.server.policy.Load()
 	if p.upstream(u.Name) != u {
 		return nil, errStale
 	}
@@ -189,9 +193,9 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 }
 
 // adopt makes a new policy felt: connections to servers that are no longer there
-// end, sessions and calls of credentials that were revoked end, and what is shown is
-// looked at again.
+// end, and so do those of an agent that is not, and what is shown is looked at again.
 func (t *tenant) adopt(p *Policy) {
+	t.expel(p)
 	t.mu.Lock()
 	for name, l := range t.lines {
 		if !l.suits(p) {
@@ -199,8 +203,16 @@ func (t *tenant) adopt(p *Policy) {
 			t.server.closeLater(l)
 		}
 	}
+	t.mu.Unlock()
+	t.changed(none)
+}
+
+// expel ends the sessions and streams of tokens that a policy does not know, or whose time
+// is over, and the calls of those and of agents that are gone.
+func (t *tenant) expel(p *Policy) {
 	now := t.server.now()
 	var ended []*session
+	t.mu.Lock()
 	for id, s := range t.sessions {
 		if s.credential != "" && !p.holds(s.credential, t.agent, now) {
 			delete(t.sessions, id)
@@ -215,12 +227,11 @@ func (t *tenant) adopt(p *Policy) {
 	lines := slices.Collect(maps.Values(t.lines))
 	t.mu.Unlock()
 	for _, s := range ended {
-		s.end()
+		s.oust("its token was revoked or has expired")
 	}
 	for _, l := range lines {
 		l.expel(p)
 	}
-	t.changed(none)
 }
 
 // none is no list that a server has said to have changed.

@@ -216,9 +216,13 @@ func (v *visit) request(m message, s *session) {
 	c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
 	ctx := leash.New(v.r.Context())
 	defer ctx.Cut(nil)
-	c.ctx = ctx
+	c.ctx, c.life = ctx, ctx
 	if why := s.begin(m.id, func() { ctx.Cut(nil) }); why != "" {
-		v.refuse(http.StatusBadRequest, m.id, codeRequest, why)
+		status := http.StatusBadRequest
+		if why == errOver.Error() {
+			status = http.StatusNotFound // by which a client knows to begin another
+		}
+		v.refuse(status, m.id, codeRequest, why)
 		return
 	}
 	defer s.finish(m.id)

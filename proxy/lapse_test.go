@@ -1,0 +1,182 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"capgate/agents"
+	"capgate/guardrail"
+	"capgate/proxy"
+	"capgate/upstream"
+)
+
+// endless is a server whose calls take as long as they may.
+func endless(t *testing.T) (*scripted, *proxy.Upstream) {
+	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		<-ctx.Done()
+		return upstream.Answer{}, ctx.Err()
+	}}
+	up := files(t, s)
+	up.Timeout = 24 * time.Hour
+	return s, up
+}
+
+// lasts is how long a call takes, of a session or of none.
+func (c *client) lasts(session bool) (time.Duration, said) {
+	params := `{"name":"files__read_text_file","arguments":{"path":"` + c.w.root + `/docs/a"}}`
+	if session {
+		c.initialize("{}")
+	}
+	start := time.Now()
+	if session {
+		a := c.request("tools/call", params)
+		return time.Since(start), a
+	}
+	a := c.modern("tools/call", params, "{}")
+	return time.Since(start), a
+}
+
+// TestExpiredCallsEnd: what is up for a token ends when the time of the token is over, as it does when it
+// is revoked, and so do its sessions, with the servers that are theirs. Other tokens lose nothing.
+func TestExpiredCallsEnd(t *testing.T) {
+	for name, session := range map[string]bool{"session": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, up := endless(t)
+				if session {
+					up.MayAsk = []string{"elicitation"}
+				}
+				w := start(t, map[string]string{"scout": reader, "boss": reader}, up)
+				for _, life := range []time.Duration{2 * time.Hour, time.Hour} {
+					w.token(t, "scout", life)
+					w.adopt()
+				}
+				other := make(chan time.Duration, 1)
+				go func() { lasted, _ := w.client("boss").lasts(session); other <- lasted }()
+				if lasted, a := w.client("scout").lasts(session); lasted > time.Hour || lasted < time.Hour-time.Minute {
+					t.Errorf("it ends after %v: %s", lasted, a.Raw)
+				}
+				synctest.Wait()
+				if got := s.closed.Load(); session && got != 1 {
+					t.Errorf("%d servers have ended", got)
+				}
+				w.token(t, "scout", time.Minute) // and the next one ends too
+				w.adopt()
+				if lasted, a := w.client("scout").lasts(session); lasted > time.Minute {
+					t.Errorf("it ends after %v: %s", lasted, a.Raw)
+				}
+				select {
+				case lasted := <-other:
+					t.Errorf("that of another token ends after %v", lasted)
+				default:
+				}
+				w.creds = new(agents.Credentials)
+				w.adopt()
+				<-other
+			})
+		})
+	}
+}
+
+// token gives an agent another token, which is good for so long.
+func (w *world) token(t *testing.T, agent string, life time.Duration) {
+	token, next, err := w.creds.Issue("agents/"+agent, "", life, time.Now(), rand.Reader)
+	must(t, err)
+	w.tokens[agent], w.creds = token, next
+}
+
+// TestGoneAgentsEnd: what runs for an agent whose record is deleted ends: its calls and its servers. None is
+// started for it from then on, whatever it asks for.
+func TestGoneAgentsEnd(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		shared, session bool
+	}{{"own", false, false}, {"of a session", false, true}, {"shared", true, false}, {"shared by a session", true, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, up := endless(t)
+				up.Shared = test.shared
+				w := start(t, map[string]string{"scout": reader, "boss": reader}, up)
+				ended := make(chan time.Duration)
+				c := w.client("scout")
+				go func() { lasted, _ := c.lasts(test.session); ended <- lasted }()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				must(t, os.Remove(filepath.Join(w.dir, "scout.md")))
+				w.adopt()
+				if lasted := <-ended; lasted > time.Minute {
+					t.Errorf("its call goes on for %v", lasted)
+				}
+				c.session = ""
+				for _, method := range []string{"tools/list", "server/discover"} {
+					if a := c.modern(method, "{}", "{}"); strings.Contains(a.Raw, "read_text_file") {
+						t.Error(a.Raw)
+					}
+				}
+				synctest.Wait()
+				if open := s.opened.Load() - s.closed.Load(); !test.shared && open != 0 {
+					t.Errorf("%d servers run for nobody", open)
+				}
+			})
+		})
+	}
+}
+
+// TestEndsOfSessionsAreEvents: where it is the gateway that ends a session, the log says so, and why.
+func TestEndsOfSessionsAreEvents(t *testing.T) {
+	for why, ends := range map[string]func(*world){
+		"nobody has used it for long": func(*world) { time.Sleep(time.Hour) },
+		"another one takes its place": func(w *world) {
+			time.Sleep(2 * time.Minute)
+			w.client("scout").initialize("{}")
+		},
+		"its token was revoked or has expired": func(w *world) { w.creds = new(agents.Credentials); w.adopt() },
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := startWith(t, proxy.Options{Limits: proxy.Limits{Sessions: 1}}, map[string]string{"scout": reader}, files(t, &scripted{}))
+				w.client("scout").initialize("{}")
+				begun := w.events.of(guardrail.Notice)[0].Session
+				ends(w)
+				synctest.Wait()
+				found := 0
+				for _, e := range w.events.of(guardrail.Notice) {
+					if e.Session == begun && strings.HasPrefix(e.Text, "a session ends: "+why) && e.Agent == "agents/scout" && e.Policy == "test" {
+						found++
+					}
+				}
+				if found != 1 {
+					t.Errorf("%d events: %+v", found, w.events.of(guardrail.Notice))
+				}
+			})
+		})
+	}
+}
+
+// TestSessionEndsBeforeItsRequest: a request whose session ends at that moment is answered as one of a
+// session that is over, by which its client knows to begin another.
+func TestSessionEndsBeforeItsRequest(t *testing.T) {
+	var armed atomic.Int64
+	var c *client
+	now := func() time.Time {
+		if armed.Load() > 0 && armed.Add(-1) == 0 {
+			c.delete()
+		}
+		return time.Now()
+	}
+	w := startWith(t, proxy.Options{Clock: now}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	c = w.client("scout")
+	c.initialize("{}")
+	armed.Store(2) // the first is when its token is looked at
+	if a := c.request("tools/list", "{}"); a.Status != http.StatusNotFound {
+		t.Errorf("%d: %s", a.Status, a.Raw)
+	}
+}
