@@ -16,20 +16,31 @@ type slots struct {
 	mu    sync.Mutex
 	taken int
 	of    map[string]int // by agent; those that agents share are nobody's, ""
-	heirs map[string][]chan struct{}
+	heirs []heir         // the first to come first
+}
+
+// heir is who waits for a place.
+type heir struct {
+	agent string
+	place chan struct{} // closed when it has one
 }
 
 // shares is into how many parts the places are divided.
 const shares = 4
 
 func newSlots(most int) *slots {
-	return &slots{most: most, of: map[string]int{}, heirs: map[string][]chan struct{}{}}
+	return &slots{most: most, of: map[string]int{}}
 }
 
 // take takes a place for a process of an agent, if there is one left for it.
 func (s *slots) take(agent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.has(agent)
+}
+
+// has is take, with the lock held.
+func (s *slots) has(agent string) bool {
 	free, share := s.most-s.taken, s.most/shares
 	if free <= 0 || free <= share && s.of[agent] >= share {
 		return false
@@ -44,7 +55,8 @@ func (s *slots) take(agent string) bool {
 const roomTime = 8 * time.Second
 
 // await is take that has room made where there is none. The next place that the agent gives back
-// is for who waits, whatever its share is: others have no less of them than before.
+// is for who waits, whatever its share is: others have no less of them than before. So is the next of
+// another that it may take.
 func (s *slots) await(ctx context.Context, agent string, room func() bool) bool {
 	if s.take(agent) {
 		return true
@@ -54,10 +66,10 @@ func (s *slots) await(ctx context.Context, agent string, room func() bool) bool 
 	}
 	place := make(chan struct{})
 	s.mu.Lock()
-	s.heirs[agent] = append(s.heirs[agent], place)
+	s.heirs = append(s.heirs, heir{agent, place})
 	s.mu.Unlock()
 	if !room() {
-		return !s.renounce(agent, place)
+		return !s.renounce(place)
 	}
 	ctx, cancel := context.WithTimeout(ctx, roomTime)
 	defer cancel()
@@ -65,34 +77,35 @@ func (s *slots) await(ctx context.Context, agent string, room func() bool) bool 
 	case <-place:
 		return true
 	case <-ctx.Done():
-		return !s.renounce(agent, place)
+		return !s.renounce(place)
 	}
 }
 
 // renounce takes back that somebody waits, and is false if he has a place by now.
-func (s *slots) renounce(agent string, place chan struct{}) bool {
+func (s *slots) renounce(place chan struct{}) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(s.heirs[agent], place)
-	if at < 0 {
-		return false
+	at := slices.IndexFunc(s.heirs, func(h heir) bool { return h.place == place })
+	if at >= 0 {
+		s.heirs = slices.Delete(s.heirs, at, at+1)
 	}
-	s.heirs[agent] = slices.Delete(s.heirs[agent], at, at+1)
-	return true
+	return at >= 0
 }
 
 // give gives the place of an agent back.
 func (s *slots) give(agent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if heirs := s.heirs[agent]; len(heirs) > 0 {
-		close(heirs[0])
-		s.heirs[agent] = heirs[1:]
-		return
+	next := slices.IndexFunc(s.heirs, func(h heir) bool { return h.agent == agent })
+	if next < 0 {
+		s.taken--
+		if s.of[agent]--; s.of[agent] == 0 {
+			delete(s.of, agent)
+		}
+		next = slices.IndexFunc(s.heirs, func(h heir) bool { return s.has(h.agent) })
 	}
-	s.taken--
-	if s.of[agent]--; s.of[agent] == 0 {
-		delete(s.of, agent)
-		delete(s.heirs, agent)
+	if next >= 0 {
+		close(s.heirs[next].place)
+		s.heirs = slices.Delete(s.heirs, next, next+1)
 	}
 }

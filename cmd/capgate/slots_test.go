@@ -108,3 +108,31 @@ func TestSlotsOfPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotOfAnother: who waits for a place has the first that becomes free, whoever gives it back.
+func TestSlotOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(8)
+		for _, agent := range []string{"scout", "scout", "scout", "scout", "scout", "boss", "boss", "other"} {
+			if !s.take(agent) {
+				t.Fatal(agent)
+			}
+		}
+		room := func() bool { return true } // of what never ends
+		time.AfterFunc(time.Second, func() { s.give("boss") })
+		time.AfterFunc(time.Second, func() { s.give("other") })
+		begun := time.Now()
+		if got := s.await(t.Context(), "late", room); !got || time.Since(begun) != time.Second {
+			t.Errorf("it waits for %v: %v", time.Since(begun), got)
+		}
+		synctest.Wait()
+		if s.taken != 7 || s.of["scout"] != 5 || s.of["late"] != 1 {
+			t.Errorf("taken are %d: %v", s.taken, s.of)
+		}
+		s.take("boss")
+		time.AfterFunc(time.Second, func() { s.give("boss") })
+		if s.await(t.Context(), "scout", room) {
+			t.Error("who has its share has the last place of another")
+		}
+	})
+}
