@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// slots are the places of the processes that may run at once. Who has a share of them
-// already leaves the last share to others: one agent that opens sessions without end
-// must not keep another from its first server.
+// slots are the places of the processes that may run at once. Of those that others have left,
+// an agent leaves one share: one that opens sessions without end must not keep another from its
+// first server, and neither must two.
 type slots struct {
 	most int
 
@@ -25,7 +25,7 @@ type heir struct {
 	place chan struct{} // closed when it has one
 }
 
-// shares is into how many parts the places are divided.
+// shares is into how many parts those are divided.
 const shares = 4
 
 func newSlots(most int) *slots {
@@ -41,8 +41,7 @@ func (s *slots) take(agent string) bool {
 
 // has is take, with the lock held.
 func (s *slots) has(agent string) bool {
-	free, share := s.most-s.taken, s.most/shares
-	if free <= 0 || free <= share && s.of[agent] >= share {
+	if free := s.most - s.taken; s.of[agent] >= (shares-1)*free {
 		return false
 	}
 	s.taken++

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestSlots: one agent alone gets most places, and never those that another one needs
-// for its first servers. Where there are few, there is nothing to share.
+// TestSlots: one agent alone gets most places, and never those that others need for their
+// first servers, and neither do two together. Where there are few, there is nothing to share.
 func TestSlots(t *testing.T) {
-	for _, tt := range []struct{ most, greedy, others int }{{64, 48, 16}, {8, 6, 2}, {3, 3, 0}, {1, 1, 0}} {
+	for _, tt := range []struct{ most, greedy, others, third int }{{64, 48, 12, 4}, {8, 6, 2, 1}, {3, 3, 0, 1}, {1, 1, 0, 1}} {
 		s := newSlots(tt.most)
 		take := func(agent string) (got int) {
 			for got < 2*tt.most && s.take(agent) {
@@ -28,8 +28,8 @@ func TestSlots(t *testing.T) {
 		if tt.others > 0 && s.take("greedy") {
 			t.Errorf("of %d the first one takes a place that is not its own", tt.most)
 		}
-		if got := take("third"); got != 1 {
-			t.Errorf("of %d one place was given back, and %d were taken", tt.most, got)
+		if got := take("third"); got != tt.third {
+			t.Errorf("of %d one place was given back, and a third one takes %d, want %d", tt.most, got, tt.third)
 		}
 	}
 }
