@@ -160,7 +160,7 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 		if b.err == nil {
 			t.settle()
 		}
-		if !errors.Is(b.err, errStale) {
+		if b.stands(t.server.policy.Load()) {
 			return b.cat, b.err
 		}
 	}
@@ -182,6 +182,11 @@ type construction struct {
 	done   chan struct{} // closed when there is a result
 	cat    *catalogue
 	err    error
+}
+
+// stands reports whether it need not be made anew for a policy that has come meanwhile.
+func (b *construction) stands(now *Policy) bool {
+	return !errors.Is(b.err, errStale) && (b.err != nil || b.policy == now)
 }
 
 // known returns the catalogue as it was made last, when it is of the policy in

@@ -52,7 +52,11 @@ func (c *call) initialize() reply {
 	}
 	s, err := c.tenant.open(c, text)
 	if err != nil {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: err.Error()})
+		code := capability.LimitExceeded
+		if errors.Is(err, errRevoked) {
+			code = capability.Unauthenticated
+		}
+		return c.deny(gate.Verdict{Decision: capability.Denial(code, nil), Why: err.Error()})
 	}
 	c.session, c.tenant = s, s.tenant
 	e := c.event("notice")
@@ -260,6 +264,9 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 	defer t.mu.Unlock()
 	if t.closed || s.ctx.Err() != nil {
 		return nil, errClosed
+	}
+	if !s.holds(c.credential, t.agent) { // else it would not end with its token
+		return nil, errRevoked
 	}
 	t.sweep(s.now())
 	if len(t.sessions) >= s.limits.Sessions && !t.evict(s.now(), maps.Values(t.sessions)) {

@@ -164,19 +164,69 @@ func TestEndsOfSessionsAreEvents(t *testing.T) {
 // TestSessionEndsBeforeItsRequest: a request whose session ends at that moment is answered as one of a
 // session that is over, by which its client knows to begin another.
 func TestSessionEndsBeforeItsRequest(t *testing.T) {
-	var armed atomic.Int64
-	var c *client
-	now := func() time.Time {
-		if armed.Load() > 0 && armed.Add(-1) == 0 {
-			c.delete()
+	synctest.Test(t, func(t *testing.T) {
+		var armed atomic.Int64
+		var c *client
+		now := func() time.Time {
+			if armed.Load() > 0 && armed.Add(-1) == 0 {
+				c.delete()
+			}
+			return time.Now()
 		}
-		return time.Now()
-	}
-	w := startWith(t, proxy.Options{Clock: now}, map[string]string{"scout": reader}, files(t, &scripted{}))
-	c = w.client("scout")
-	c.initialize("{}")
-	armed.Store(2) // the first is when its token is looked at
-	if a := c.request("tools/list", "{}"); a.Status != http.StatusNotFound {
-		t.Errorf("%d: %s", a.Status, a.Raw)
+		w := startWith(t, proxy.Options{Clock: now}, map[string]string{"scout": reader}, files(t, &scripted{}))
+		c = w.client("scout")
+		c.initialize("{}")
+		synctest.Wait() // so that nobody else looks at the clock
+		armed.Store(2)  // the first is when its token is looked at
+		if a := c.request("tools/list", "{}"); a.Status != http.StatusNotFound {
+			t.Errorf("%d: %s", a.Status, a.Raw)
+		}
+	})
+}
+
+// TestTakenWhileListed: what an agent may not see any more is not listed for it, also where that was taken
+// away while the list was made, and nothing is listed for a token that was revoked.
+func TestTakenWhileListed(t *testing.T) {
+	for _, revoked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{slow: 2 * time.Second}
+			w := start(t, map[string]string{"scout": reader}, files(t, s))
+			answer := make(chan said)
+			go func() { answer <- w.client("scout").modern("tools/list", "{}", "{}") }()
+			time.Sleep(time.Second)
+			if revoked {
+				w.creds = new(agents.Credentials)
+			} else {
+				w.write("scout", "---\nclass: agent\n---\n")
+			}
+			w.adopt()
+			if a := <-answer; strings.Contains(a.Raw, "read_text_file") || revoked != (a.Error != nil) {
+				t.Error(a.Raw)
+			}
+		})
 	}
 }
+
+// TestNoSessionOfRevoked: no session begins for a token that was revoked at that moment.
+func TestNoSessionOfRevoked(t *testing.T) {
+	var w *world
+	var armed atomic.Bool
+	random := func(p []byte) (int, error) {
+		if armed.Swap(false) {
+			w.creds = new(agents.Credentials)
+			w.adopt()
+		}
+		return rand.Read(p)
+	}
+	s := &scripted{}
+	w = startWith(t, proxy.Options{Random: reading(random)}, map[string]string{"scout": reader}, files(t, s))
+	armed.Store(true)
+	resp := w.client("scout").post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
+	if a := take(t, resp); a.Error == nil || resp.Header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+type reading func([]byte) (int, error)
+
+func (r reading) Read(p []byte) (int, error) { return r(p) }

@@ -23,9 +23,9 @@ func (c *call) listTemplates() reply { return c.list(templateList) }
 func (c *call) list(k listKind) reply {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	cat, err := c.tenant.catalogue(ctx)
+	cat, err := c.catalogue(ctx)
 	for most := 0; err == nil && most < len(cat.sources) && cat.grows(ctx, k); most++ {
-		cat, err = c.tenant.catalogue(ctx)
+		cat, err = c.catalogue(ctx)
 	}
 	if err != nil {
 		return fail(codeInternal, "the list could not be made: "+err.Error())
