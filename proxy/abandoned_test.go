@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/proxy"
@@ -189,4 +190,33 @@ func TestUnsentAfterItsQuestion(t *testing.T) {
 			t.Errorf("after %d calls: %s", len(s.calls()), a.Raw)
 		}
 	}
+}
+
+// TestUnsentWhileAsked: a call that its server does not know any more, before its agent has come back, does
+// not go up once more when nothing allows it by now, whatever its agent was told in between. It is for the
+// race detector.
+func TestUnsentWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		s := &scripted{lists: map[string]string{"prompts/list": `"prompts":[{"name":"greet"}]`}}
+		s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if len(s.calls()) > 1 {
+				return upstream.Answer{Result: []byte(`{"messages":[]}`)}, nil
+			}
+			w.write("scout", reader)
+			w.adopt()
+			limit, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			_, err := sink.Ask(limit, "elicitation/create", []byte(`{"message":"?"}`))
+			return upstream.Answer{}, &upstream.Failed{Upstream: "up", Text: "no longer knows the session", Unsent: true, Lost: true, Err: err}
+		}
+		w = start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, MayAsk: []string{"elicitation"}})
+		if a := w.client("scout").modern("prompts/get", `{"name":"up__greet"}`, `{"elicitation":{}}`); !strings.Contains(a.Raw, "input_required") {
+			t.Error(a.Raw)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(s.calls()); n != 1 {
+			t.Errorf("it goes up %d times", n)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -173,7 +172,7 @@ func (c *call) outlive() {
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked, error) {
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
-	level := c.logLevel()
+	level, decided := c.logLevel(), c.policy // which is another once the agent is told something by another
 	c.outlive()
 	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, last: c, open: map[string]question{}}
 	var token string
@@ -195,7 +194,10 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer close(p.done)
 		defer o.line.finish(c)
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-			if err := cmp.Or(c.current(o), c.still(o)); err != nil {
+			if c.server.policy.Load() != decided {
+				return upstream.Answer{}, errStale
+			}
+			if err := c.still(o); err != nil {
 				return upstream.Answer{}, err
 			}
 			o.line.loudness(ctx, conn, level)
