@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,8 +98,8 @@ func (a *app) wizard(d *agents.Draft, grants *[]string) error {
 }
 
 func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error {
-	if _, ok := w.roster.Agent(d.ID); ok {
-		return usage(fmt.Errorf("there is an agent %s already", d.ID), "")
+	if err := w.unclaimed(d.ID); err != nil {
+		return err
 	}
 	if len(w.cfg.Agents) == 0 {
 		return broken(fmt.Errorf("the configuration names no folder of agents"), "add agents: ./agents to it")
@@ -141,6 +142,31 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 		return a.ui.emit(created{d.ID, file, string(data)})
 	}
 	return err
+}
+
+// unclaimed refuses the id of an agent, also of one that is gone and has left tokens: whoever has one of
+// them would be the new agent.
+func (w *world) unclaimed(id string) error {
+	if _, ok := w.roster.Agent(id); ok {
+		return usage(fmt.Errorf("there is an agent %s already", id), "")
+	}
+	st, err := w.kept().store()
+	if err != nil {
+		return err
+	}
+	creds, _, err := credentials(st)
+	if err != nil {
+		return broken(err, "")
+	}
+	for c := range creds.Of(id) {
+		if !c.Expired(time.Now()) {
+			return &exit{
+				exitRed, fmt.Errorf("%s has tokens from before, which would be those of the new agent", id),
+				"capgate agents token revoke --agent " + strings.TrimPrefix(id, "agents/") + " ends them",
+			}
+		}
+	}
+	return nil
 }
 
 // created is a record that was made.
