@@ -77,10 +77,10 @@ func TestExpiredCallsEnd(t *testing.T) {
 				case lasted := <-other:
 					t.Errorf("that of another token ends after %v", lasted)
 				default:
+					w.creds = new(agents.Credentials)
+					w.adopt()
+					<-other
 				}
-				w.creds = new(agents.Credentials)
-				w.adopt()
-				<-other
 			})
 		})
 	}
