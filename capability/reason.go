@@ -18,9 +18,7 @@ func (d Decision) Reason() string {
 		return ""
 	case d.fence != nil:
 		return d.fence.reached(d.need)
-	case d.need.Opaque() != "":
-		return ""
-	case d.need.verb != "proc.exec":
+	case d.need.verb != "proc.exec" || d.need.Opaque() != "":
 		return d.need.queried()
 	}
 	why := ""

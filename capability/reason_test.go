@@ -45,6 +45,10 @@ func TestReason(t *testing.T) {
 	if d := above.Decide(need(t, "proc.exec{argv=[git,log,--,../y],cwd=src}")); d.Allowed() || d.Reason() != "" {
 		t.Errorf("what stands above is told: %s", d)
 	}
+	about := resource.Decide(need(t, "resource.read{uri=docs://a.txt}")).About(need(t, `resource.read{uri="docs://{x}"}`))
+	if got := about.String(); about.Allowed() || !strings.Contains(got, "docs://{x}") || strings.Contains(got, "a.txt") {
+		t.Errorf("a denial of what contains it: %s", got)
+	}
 	stray := set.Decide(need(t, "proc.exec{argv=[git,log,--grep=/x]}"))
 	if got := stray.Vague().String(); !strings.Contains(got, within) {
 		t.Error(got)

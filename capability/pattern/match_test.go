@@ -397,3 +397,28 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// TestManyHosts: where a pattern has no room for what may follow all of its hosts, nothing does
+// behind some of them.
+func TestManyHosts(t *testing.T) {
+	var hosts []string
+	for i := range 120 {
+		hosts = append(hosts, string(rune('a'+i/20))+string(rune('a'+i%20)))
+	}
+	p, err := pattern.Parse("a://{"+strings.Join(hosts, "*,")+"*}", pattern.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := 0
+	for _, host := range hosts {
+		if p.Match("a://" + host + "b/c?d") {
+			full++
+		}
+		if p.Match("a://"+host+"b@c") || p.Match("a://"+host+"b@c/d") || !p.Match("a://"+host+"b") {
+			t.Errorf("%s: not what is written", host)
+		}
+	}
+	if full == 0 || full == len(hosts) {
+		t.Errorf("all of %d hosts", full)
+	}
+}
