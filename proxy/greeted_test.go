@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -24,7 +23,7 @@ func TestNothingBeforeTheGreeting(t *testing.T) {
 		}
 		w := start(t, map[string]string{"scout": reader}, up)
 		in := strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}` + "\n")
-		var out bytes.Buffer
+		var out syncBuffer // what is said last may be written a moment later
 		must(t, w.server.Stdio(t.Context(), "agents/scout", in, &out))
 		if first, _, _ := strings.Cut(out.String(), "\n"); !strings.Contains(first, `"protocolVersion"`) {
 			t.Fatal(out.String())
