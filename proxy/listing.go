@@ -91,6 +91,13 @@ func (g *listing) renew() {
 	g.mu.Unlock()
 }
 
+// wasHad reports whether the server has ever given the list.
+func (g *listing) wasHad() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state != 0
+}
+
 // changes is how often the list has changed, as far as is known.
 func (g *listing) changes() uint64 {
 	g.mu.Lock()
@@ -106,6 +113,13 @@ func (g *listing) covers(e edition, changes uint64, now time.Time) bool {
 	covers := e&^unheard == edition(g.state) && g.have >= changes && !g.isOld(now)
 	g.awaited = g.awaited || !covers
 	return covers
+}
+
+// hasSince is the same, however old that is by now.
+func (g *listing) hasSince(e edition, changes uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return e&^unheard == edition(g.state) && g.have >= changes
 }
 
 // edition is what is known of a list: a state of it, and whether that is what the server
@@ -266,8 +280,9 @@ func (l *line) fetch(k listKind) {
 	}
 }
 
-// precede has the lists that a list is to follow, as far as they are had within a moment: it counts
-// only once it was asked for after what they say.
+// precede has the lists that a list is to follow and that were never had, as far as they are had within
+// a moment: it counts only once it was asked for after what they say. Those that were had may be what
+// they were, and have it asked for again where they are not.
 func (l *line) precede(ctx context.Context, conn upstream.Conn, k listKind) {
 	if !able(conn.Info(), "resources") && !extends(conn.Info(), skillsExtension) {
 		return // it has no skills
@@ -276,6 +291,9 @@ func (l *line) precede(ctx context.Context, conn upstream.Conn, k listKind) {
 	defer cancel()
 	var having sync.WaitGroup
 	for _, before := range follows[k] {
+		if l.lists[before].wasHad() {
+			continue
+		}
 		having.Go(func() { _, _, _ = l.list(ctx, before, listTime) })
 	}
 	having.Wait()

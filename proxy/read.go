@@ -264,13 +264,18 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 func (c *call) sure(look func(cat *catalogue) *line) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
+	var before *line
+	var changes uint64
 	for {
 		cat, err := c.catalogue(ctx)
 		if err != nil {
 			return false
 		}
 		l := look(cat)
-		if l == nil || cat.knowsSkills(l) {
+		if l != nil && l != before {
+			before, changes = l, l.lists[skillList].changes()
+		}
+		if l == nil || cat.knowsSkills(l, changes) {
 			return true
 		}
 		if !l.learnsSkills(ctx) {
@@ -328,9 +333,12 @@ func unknownResource(why string) gate.Verdict {
 	return gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: why}
 }
 
-// knowsSkills reports whether all that a server has by now are known.
-func (c *catalogue) knowsSkills(l *line) bool {
-	return slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && s.editions[skillList].isKnown() })
+// knowsSkills reports whether all are known that a server had since their list changed for so many
+// times. A server that says again and again that it did is not waited for until it has enough.
+func (c *catalogue) knowsSkills(l *line, changes uint64) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool {
+		return s.line == l && !s.unknown && l.lists[skillList].hasSince(s.editions[skillList], changes)
+	})
 }
 
 // collision is the verdict on what nobody has, as several claim it.

@@ -202,13 +202,13 @@ const smuggled = "what the server answered holds a file of a skill"
 func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	for {
+	for changes := l.lists[skillList].changes(); ; {
 		cat, err := c.catalogue(ctx)
 		if err != nil {
 			return true
 		}
 		i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-		known := cat.knowsSkills(l)
+		known := cat.knowsSkills(l, changes)
 		if i < 0 || known && !cat.sources[i].skills.any() {
 			return i < 0
 		}

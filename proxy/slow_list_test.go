@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -164,4 +165,65 @@ func TestPromptsThatBecomeSkills(t *testing.T) {
 			t.Error(a.Raw)
 		}
 	})
+}
+
+// TestListsThatChangeAllTheTime: of a server that says again and again that its lists are others, as
+// soon as it has said what they are, is had what it has.
+func TestListsThatChangeAllTheTime(t *testing.T) {
+	for _, of := range []struct {
+		speaks             bool
+		takes, every, most time.Duration
+	}{
+		{true, 2 * time.Second, time.Second / 2, time.Minute},
+		{false, 2 * time.Second, time.Second / 2, time.Minute},
+		{false, time.Second, 2 * time.Second, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
+			if !of.speaks {
+				s.info.Capabilities = []byte(serverAbilities)
+			}
+			s.telling()
+			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+			s.relist("resources/list", `"resources":[{"uri":"notes:///old","name":"old"}]`)
+			w := start(t, map[string]string{"scout": anyReader}, s.over(t, func(c upstream.Conn) upstream.Conn {
+				return tardy{c, func(method string) time.Duration {
+					if strings.HasSuffix(method, "/list") {
+						return of.takes
+					}
+					return 0
+				}}
+			}))
+			c := w.client("scout")
+			c.modern("prompts/list", "{}", "{}")
+			over := make(chan struct{})
+			defer close(over)
+			go func() {
+				for n := 0; ; n++ {
+					select {
+					case <-over:
+						return
+					case <-time.After(of.every):
+					}
+					s.relist("resources/list", fmt.Sprintf(`"resources":[{"uri":"notes:///old","name":"old"},{"uri":"notes:///%d","name":"new"}]`, n))
+					s.changed()
+				}
+			}()
+			time.Sleep(10 * time.Second)
+			begun := time.Now()
+			const times = 10
+			for range times {
+				if a := c.modern("resources/read", uriParams("notes:///old"), "{}"); !strings.Contains(a.Raw, "Old.") {
+					t.Error(a.Raw)
+				}
+				if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); a.Error != nil {
+					t.Error(a.Raw)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if took := time.Since(begun) / times; took > of.most {
+				t.Errorf("%s for a read and a prompt", took)
+			}
+		})
+	}
 }
