@@ -196,7 +196,7 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 const smuggled = "what the server answered holds a file of a skill"
 
 // smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
-// what may be files of the server's skills, or is of a prompt that has become one: it has an error's
+// what may be files of the server's skills, or is of what has become a skill's: it has an error's
 // answer then. What else it holds than what was asked for, and than what the server lists, may be of
 // a skill that has to be known first.
 func (c *call) smuggles(l *line, prompt string, result []byte) bool {
@@ -213,6 +213,9 @@ func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 			return i < 0
 		}
 		if cat.sources[i].skills.isPrompt(prompt) {
+			return true
+		}
+		if prompt == "" && cat.sources[i].secludes(c.exposed) {
 			return true
 		}
 		var doc wire.Doc
@@ -340,53 +343,4 @@ func (cat *catalogue) folder(uri string) []byte {
 		dst = append(dst, `,"mimeType":"inode/directory"}`...)
 	}
 	return dst
-}
-
-// maxCompleted is how many values one completion may have.
-const maxCompleted = 100
-
-// completeSkill answers completion/complete for what a skill is shown as, if it is
-// about one that the agent sees.
-func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return reply{}, false
-	}
-	what, _ := ref.Get("type")
-	name, _ := ref.Get("name")
-	uri, _ := ref.Get("uri")
-	for _, s := range cat.skills {
-		if what.Equal("ref/resource") && s.template() != "" && uri.Equal(s.template()) {
-			return c.completeFile(s, argument), true
-		}
-	}
-	called, _ := name.Str()
-	if p := cat.prompts[called]; what.Equal("ref/prompt") && p != nil && p.skill != nil {
-		return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}, true
-	}
-	return reply{}, false
-}
-
-// completeFile completes the path of one of a skill's files.
-func (c *call) completeFile(s *skill, argument wire.Value) reply {
-	name, _ := argument.Get("name")
-	value, _ := argument.Get("value")
-	begin, ok := value.Str()
-	if !ok || !name.Equal(fileVariable) {
-		return c.malformed("completion/complete completes no argument")
-	}
-	dst, n := []byte(`{"completion":{"values":[`), 0
-	for _, f := range s.files {
-		rest, _ := strings.CutPrefix(f.uri, s.root+"/")
-		if !strings.HasPrefix(rest, begin) || n == maxCompleted {
-			continue
-		}
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, rest)
-	}
-	return reply{result: c.closing(append(dst, `]}}`...))}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,29 +143,42 @@ func TestSlowStartsAskOnce(t *testing.T) {
 	})
 }
 
-// TestPromptsThatBecomeSkills: what a server answers to a prompt is not shown where it says before that
-// the prompt is of a skill by now.
+// TestPromptsThatBecomeSkills: what a server answers is not shown where it says before that what was
+// asked for is of a skill by now.
 func TestPromptsThatBecomeSkills(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
-		s.telling()
-		s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
-		reply := s.reply
-		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
-			if r.Method == "prompts/get" {
-				s.hides("deploy://deploy")
-				s.list(s.entries()...)
-				s.changed()
+	for _, route := range []string{
+		`prompts/get {"name":"files__deploy"}`,
+		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
+		`completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
+		`resources/read {"uri":"deploy://deploy/old.md"}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")})
+			s.telling()
+			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+			s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
+			s.tamper("deploy://deploy/old.md", `{"contents":[{"uri":"deploy.md","text":"`+hiddenText+`"}]}`)
+			var becomes atomic.Bool
+			reply := s.reply
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if !strings.Contains(string(r.Params), "SKILL.md") && becomes.Load() {
+					s.hides("deploy://deploy")
+					s.list(s.entries()...)
+					s.changed()
+				}
+				return reply(ctx, r, sink)
 			}
-			return reply(ctx, r, sink)
-		}
-		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
-		c := w.client("scout")
-		c.modern("prompts/list", "{}", "{}")
-		if a := c.modern("prompts/get", `{"name":"files__deploy"}`, "{}"); strings.Contains(a.Raw, hiddenText) {
-			t.Error(a.Raw)
-		}
-	})
+			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			c := w.client("scout")
+			method, params, _ := strings.Cut(route, " ")
+			for _, is := range []bool{false, true} {
+				becomes.Store(is)
+				if a := c.modern(method, params, "{}"); strings.Contains(a.Raw, hiddenText) == is {
+					t.Errorf("%s: %s", route, a.Raw)
+				}
+			}
+		})
+	}
 }
 
 // TestListsThatChangeAllTheTime: of a server that says again and again that its lists are others, as

@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/wire"
+)
+
+// complete answers completion/complete, which needs what the thing needs that is
+// being completed.
+func (c *call) complete() reply {
+	ref, _ := c.params.Get("ref")
+	what, _ := ref.Get("type")
+	argument, _ := c.params.Get("argument")
+	around, hasContext := c.params.Get("context")
+	if argument.Kind() != wire.Object || hasContext && around.Kind() != wire.Object {
+		return c.malformed("completion/complete completes no argument")
+	}
+	if r, ok := c.completeSkill(ref, argument); ok {
+		return r
+	}
+	var l *line
+	var v gate.Verdict
+	var shown []byte
+	var finds func(*catalogue) *line
+	switch name, _ := ref.Get("name"); {
+	case what.Equal("ref/prompt"):
+		c.exposed, _ = name.Str()
+		p, denied := c.findPrompt(c.exposed)
+		if p == nil {
+			return c.deny(denied)
+		}
+		l, v = p.line, c.withhold(c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name)), p.held, promptPin+p.name)
+		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
+		finds = func(cat *catalogue) *line {
+			if p = cat.prompts[c.exposed]; p == nil {
+				return nil
+			}
+			return p.line
+		}
+	case what.Equal("ref/resource"):
+		uri, _ := ref.Get("uri")
+		c.exposed, _ = uri.Str()
+		t := c.template(c.exposed)
+		if t == nil {
+			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
+		}
+		l, v = t.line, c.withhold(c.policy.Gate.TemplateVerdict(c.agent, t.up.resources(), t.uri), t.held, templatePin+t.uri)
+		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
+		finds = func(cat *catalogue) *line { return cat.template(c.exposed).of() }
+	default:
+		return c.malformed("completion/complete has no reference that is known")
+	}
+	c.behind, c.target = l.up().Name, l.up().Name
+	r := c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
+		dst = append(append(append(dst, `"ref":`...), shown...), `},"argument":`...)
+		dst = append(dst, argument.Raw()...)
+		if hasContext {
+			dst = append(append(dst, `,"context":`...), around.Raw()...)
+		}
+		return dst, nil
+	}})
+	if r.result != nil && !c.stays(l, finds) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "what is completed is there no more, or has become a skill's"})
+	}
+	return r
+}
+
+// stays reports whether what has been completed is a server's, and no skill's, also by what the server
+// said before its answer came.
+func (c *call) stays(l *line, finds func(*catalogue) *line) bool {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	return err == nil && finds(cat) == l
+}
+
+// template finds a template that may be completed by its text. What completes it may be of a skill
+// that its server has added.
+func (c *call) template(text string) (found *resource) {
+	if !c.sure(func(cat *catalogue) *line {
+		found = cat.template(text)
+		return found.of()
+	}) {
+		return nil
+	}
+	return found
+}
+
+// of is the connection to the server that has it, nil for none.
+func (r *resource) of() *line {
+	if r == nil {
+		return nil
+	}
+	return r.line
+}
+
+// template is the same, as far as is known.
+func (c *catalogue) template(text string) *resource {
+	var found *resource
+	for _, t := range c.templates {
+		if t.uri != text {
+			continue
+		}
+		if found != nil && found.line != t.line {
+			return nil // several servers claim it
+		}
+		found = t
+	}
+	if found != nil && slices.ContainsFunc(c.sources, func(s source) bool { return s.line == found.line && s.tells(text) }) {
+		return nil
+	}
+	return found
+}
+
+// maxCompleted is how many values one completion may have.
+const maxCompleted = 100
+
+// completeSkill answers completion/complete for what a skill is shown as, if it is
+// about one that the agent sees.
+func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	cat, err := c.catalogue(ctx)
+	if err != nil {
+		return reply{}, false
+	}
+	what, _ := ref.Get("type")
+	name, _ := ref.Get("name")
+	uri, _ := ref.Get("uri")
+	for _, s := range cat.skills {
+		if what.Equal("ref/resource") && s.template() != "" && uri.Equal(s.template()) {
+			return c.completeFile(s, argument), true
+		}
+	}
+	called, _ := name.Str()
+	if p := cat.prompts[called]; what.Equal("ref/prompt") && p != nil && p.skill != nil {
+		return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}, true
+	}
+	return reply{}, false
+}
+
+// completeFile completes the path of one of a skill's files.
+func (c *call) completeFile(s *skill, argument wire.Value) reply {
+	name, _ := argument.Get("name")
+	value, _ := argument.Get("value")
+	begin, ok := value.Str()
+	if !ok || !name.Equal(fileVariable) {
+		return c.malformed("completion/complete completes no argument")
+	}
+	dst, n := []byte(`{"completion":{"values":[`), 0
+	for _, f := range s.files {
+		rest, _ := strings.CutPrefix(f.uri, s.root+"/")
+		if !strings.HasPrefix(rest, begin) || n == maxCompleted {
+			continue
+		}
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, rest)
+	}
+	return reply{result: c.closing(append(dst, `]}}`...))}
+}
