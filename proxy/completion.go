@@ -73,10 +73,8 @@ func (c *call) complete() reply {
 // stays reports whether what has been completed is a server's, and no skill's, also by what the server
 // said before its answer came.
 func (c *call) stays(l *line, finds func(*catalogue) *line) bool {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	cat, err := c.catalogue(ctx)
-	return err == nil && finds(cat) == l
+	var now *line
+	return c.sure(func(cat *catalogue) *line { now = finds(cat); return now }) && now == l
 }
 
 // template finds a template that may be completed by its text. What completes it may be of a skill

@@ -197,42 +197,22 @@ const smuggled = "what the server answered holds a file of a skill"
 
 // smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
 // what may be files of the server's skills, or is of what has become a skill's: it has an error's
-// answer then. What else it holds than what was asked for, and than what the server lists, may be of
-// a skill that has to be known first.
+// answer then. Which skills there are has to be known as of when it came.
 func (c *call) smuggles(l *line, prompt string, result []byte) bool {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	for changes := l.lists[skillList].changes(); ; {
-		cat, err := c.catalogue(ctx)
-		if err != nil {
-			return true
-		}
-		i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-		known := cat.knowsSkills(l, changes)
-		if i < 0 || known && !cat.sources[i].skills.any() {
-			return i < 0
-		}
-		if cat.sources[i].skills.isPrompt(prompt) {
-			return true
-		}
-		if prompt == "" && cat.sources[i].secludes(c.exposed) {
-			return true
-		}
-		var doc wire.Doc
-		if doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
-			return true
-		}
-		isNew := func(uri string) bool {
-			r := cat.shared[uri]
-			return uri != c.exposed && (r == nil || r.line != l)
-		}
-		if known || !contains(doc.Root(), isNew) {
-			return contains(doc.Root(), cat.sources[i].secludes)
-		}
-		if !l.learnsSkills(ctx) {
-			return true
-		}
+	var cat *catalogue
+	if !c.sure(func(now *catalogue) *line { cat = now; return l }) {
+		return true
 	}
+	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
+	if i < 0 || !cat.sources[i].skills.any() {
+		return i < 0
+	}
+	s := &cat.sources[i]
+	if s.skills.isPrompt(prompt) || prompt == "" && s.secludes(c.exposed) {
+		return true
+	}
+	var doc wire.Doc
+	return doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil || contains(doc.Root(), s.secludes)
 }
 
 // contains reports whether a value has in it what is of such a URI, and not only where that is.

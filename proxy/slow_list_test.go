@@ -85,40 +85,36 @@ func TestSkillsOfServersStartedAnew(t *testing.T) {
 		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
 		`completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
 		`resources/read {"uri":"notes:///old"}`,
-		// The same of a server of the legacy era that may ask something:
-		`parked prompts/get {"name":"files__deploy"}`,
-		`parked completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
-		`parked completion/complete {"ref":{"type":"ref/resource","uri":"deploy://{+path}"},"argument":{"name":"path","value":"d"}}`,
-		`parked resources/read {"uri":"notes:///old"}`,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			route, parked := strings.CutPrefix(route, "parked ")
-			s := newSkillServer(!parked, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
-			s.telling()
-			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
-			s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
-			up := s.up(t)
-			if parked {
-				up.MayAsk = []string{"elicitation"}
-			}
-			w := start(t, map[string]string{"scout": anyReader}, up)
-			c := w.client("scout")
-			c.modern("prompts/list", "{}", "{}")
-			s.hides("deploy://deploy")
-			s.list(s.entries()...)
-			if err := s.hangsUp(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(5 * time.Second) // so that it may be started again
-			method, params, _ := strings.Cut(route, " ")
-			a := c.modern(method, params, "{}")
-			if strings.Contains(a.Raw, hiddenText) {
-				t.Error(a.Raw)
-			}
-			if method == "resources/read" && !strings.Contains(a.Raw, "Old.") {
-				t.Errorf("what is of no skill is not there: %s", a.Raw)
-			}
-		})
+		for _, asks := range [][]string{nil, {"elicitation"}} { // of a legacy server, whose calls wait for answers
+			synctest.Test(t, func(t *testing.T) {
+				s := newSkillServer(asks == nil, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": "Old.\n"})
+				s.telling()
+				s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+				s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
+				long := new(atomic.Int64)
+				up := s.slowly(t, long)
+				up.MayAsk = asks
+				w := start(t, map[string]string{"scout": anyReader}, up)
+				c := w.client("scout")
+				c.modern("prompts/list", "{}", "{}")
+				long.Store(int64(4 * time.Second))
+				s.hides("deploy://deploy")
+				s.list(s.entries()...)
+				if err := s.hangsUp(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second) // so that it may be started again
+				method, params, _ := strings.Cut(route, " ")
+				a := c.modern(method, params, "{}")
+				if strings.Contains(a.Raw, hiddenText) {
+					t.Error(a.Raw)
+				}
+				if method == "resources/read" && !strings.Contains(a.Raw, "Old.") {
+					t.Errorf("what is of no skill is not there: %s", a.Raw)
+				}
+			})
+		}
 	}
 }
 
@@ -158,17 +154,19 @@ func TestPromptsThatBecomeSkills(t *testing.T) {
 			s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
 			s.relist("resources/templates/list", `"resourceTemplates":[{"uriTemplate":"deploy://{+path}","name":"t"}]`)
 			s.tamper("deploy://deploy/old.md", `{"contents":[{"uri":"deploy.md","text":"`+hiddenText+`"}]}`)
+			long := new(atomic.Int64) // that it takes to say which skills it has
 			var becomes atomic.Bool
 			reply := s.reply
 			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
 				if !strings.Contains(string(r.Params), "SKILL.md") && becomes.Load() {
 					s.hides("deploy://deploy")
 					s.list(s.entries()...)
+					long.Store(int64(4 * time.Second))
 					s.changed()
 				}
 				return reply(ctx, r, sink)
 			}
-			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
 			c := w.client("scout")
 			method, params, _ := strings.Cut(route, " ")
 			for _, is := range []bool{false, true} {
@@ -188,7 +186,7 @@ func TestListsThatChangeAllTheTime(t *testing.T) {
 		speaks             bool
 		takes, every, most time.Duration
 	}{
-		{true, 2 * time.Second, time.Second / 2, time.Minute},
+		{true, 2 * time.Second, time.Second / 2, 90 * time.Second},
 		{false, 2 * time.Second, time.Second / 2, time.Minute},
 		{false, time.Second, 2 * time.Second, 2 * time.Second},
 	} {
