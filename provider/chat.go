@@ -78,7 +78,7 @@ func (r *request) extra(name string) rule {
 			return r.refusedIfTrue("a response is read as it is made, not later")
 		case "reasoning":
 			return r.sniffed
-		case "logprobs", "max_turns":
+		case "logprobs", "max_turns", "min_p", "seed", "top_k":
 			return keep
 		}
 	}

@@ -86,7 +86,9 @@ func ofBlock(kind string) string {
 // ofItem is what is opaque in an item of an input.
 func ofItem(kind string) string {
 	switch kind {
-	case "function_call", "tool_search_call", "mcp_approval_request":
+	case "function_call":
+		return "arguments encrypted_function_args"
+	case "tool_search_call", "mcp_approval_request":
 		return "arguments"
 	case "mcp_call":
 		return "arguments output error"

@@ -134,6 +134,8 @@ func (r *request) nothingElse(kind string, v wire.Value) {
 	for key, member := range v.Members() {
 		switch name, _ := key.Str(); {
 		case isListed(name, known) || member.Kind() == wire.Null:
+		case name == noted:
+			r.members(member, r.notedMember)
 		case member.Kind() == wire.Object || member.Kind() == wire.Array:
 			r.unknown(name)(member)
 		case name == "subagent_id":
@@ -184,9 +186,24 @@ func (r *request) turn(v wire.Value) {
 				r.partsOf(v, "content")
 				return true
 			}
+		case noted:
+			return func(note wire.Value) bool { return note.Kind() == wire.Null || r.members(note, r.notedMember) || true }
 		}
 		return nil
 	})
+}
+
+// noted is what Codex says of every item to its vendor beside what the model is told.
+const noted = "internal_chat_message_metadata_passthrough"
+
+func (r *request) notedMember(name string) rule {
+	switch name {
+	case "turn_id", "create_time", "content_item_kinds", "cell_id", "tool_calls_complete":
+		return keep
+	case "executed_tool_calls":
+		return r.opaque
+	}
+	return nil
 }
 
 // why an item that the provider keeps does not go up
@@ -298,7 +315,7 @@ func (r *request) media(v wire.Value) {
 			r.media(member)
 		case slices.Contains([]string{"file_data", "data", "input_audio"}, name):
 			r.fileData(member)
-		case slices.Contains([]string{"image_url", "file_url", "video_url", "document_url", "pdf_url", "url"}, name):
+		case slices.Contains([]string{"image_url", "file_url", "video_url", "audio_url", "document_url", "pdf_url", "url"}, name):
 			r.address(member)
 		default:
 			r.unknown(name)(member)

@@ -115,6 +115,7 @@ func TestSettings(t *testing.T) {
 	answered := func(members string) string {
 		return `{"messages":[{"role":"assistant",` + members + `},{"role":"user","content":"b"}]}`
 	}
+	const noted = `"internal_chat_message_metadata_passthrough":{"turn_id":"t","create_time":1.5,"content_item_kinds":["user.text"]}`
 	thinks := func(members string) string { return `{"messages":[],"extra_body":{"google":{` + members + `}}}` }
 	for name, test := range map[string]struct {
 		where, body string
@@ -180,6 +181,16 @@ func TestSettings(t *testing.T) {
 		"an effort elsewhere":                {grok, `{"input":[{"type":"configuration_update","reasoning":{"effort":"high"}}]}`, nil, capability.NotAvailable},
 		"no search of old":                   {"xai /v1/chat/completions", `{"messages":[],"search_parameters":null}`, nil, ""},
 		"a conversation that was compacted":  {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x"}]}`, nil, ""},
+		"what Codex notes of an item":        {responses, `{"input":[{"type":"message","role":"user","content":[],` + noted + `},{"type":"reasoning","summary":[],` + noted + `},{"type":"function_call_output","call_id":"c","output":"a",` + noted + `}]}`, nil, ""},
+		"what it notes that has run":         {responses, `{"input":[{"type":"custom_tool_call_output","call_id":"c","output":"a","internal_chat_message_metadata_passthrough":{"cell_id":"1","tool_calls_complete":true,"executed_tool_calls":[{"name":"a\u0000","arguments":{"url":"https://a.example"}}]}}]}`, nil, ""},
+		"what it does not note":              {responses, `{"input":[{"type":"message","role":"user","content":[],"internal_chat_message_metadata_passthrough":{"conversation_id":"c"}}]}`, nil, capability.NotAvailable},
+		"a note that is a tool":              {responses, `{"input":[{"type":"reasoning","summary":[],"internal_chat_message_metadata_passthrough":[{"type":"web_search"}]}]}`, nil, capability.MalformedRequest},
+		"arguments that nobody can read":     {responses, `{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}","encrypted_function_args":["a"]}]}`, nil, ""},
+		"what has none":                      {responses, `{"input":[{"type":"reasoning","summary":[],"encrypted_function_args":["a"]}]}`, nil, capability.NotAvailable},
+		"sound by its address":               {responses, `{"input":[{"role":"user","content":[{"type":"input_audio","audio_url":"https://a.example/a"}]}]}`, nil, capability.CapabilityAbsent},
+		"sound in an address":                {responses, `{"input":[{"role":"user","content":[{"type":"input_audio","audio_url":"data:audio/wav;base64,aGk="}]}]}`, nil, ""},
+		"what sets chance at xAI":            {grok, `{"input":"x","seed":1,"top_k":40,"min_p":0.1}`, nil, ""},
+		"the same elsewhere in responses":    {responses, `{"input":"x","seed":1}`, nil, capability.NotAvailable},
 		"what else there may be in its item": {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x","content":[{"type":"input_file","file_id":"f"}]}]}`, nil, capability.NotAvailable},
 	} {
 		t.Run(name, func(t *testing.T) {
