@@ -294,7 +294,7 @@ func (r *request) part(v wire.Value) bool {
 			r.partsOf(v, text)
 		}
 		return true
-	case "input_image", "input_file", "input_audio", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
+	case "input_image", "input_file", "input_audio", "input_video", "computer_screenshot", "image_url", "file", "file_url", "video_url", "document_url", "pdf_url":
 		r.media(v)
 		return true
 	}
@@ -306,7 +306,7 @@ func (r *request) media(v wire.Value) {
 	for key, member := range v.Members() {
 		name, _ := key.Str()
 		switch {
-		case slices.Contains([]string{"type", "index", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format"}, name):
+		case slices.Contains([]string{"type", "index", "detail", "filename", "file_name", "prompt_cache_breakpoint", "cache_control", "document_name", "format", "processing"}, name):
 		case name == "file_id":
 			r.stored(member)
 			r.inputs(member) // where another gateway takes an address as well

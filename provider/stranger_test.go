@@ -189,6 +189,8 @@ func TestSettings(t *testing.T) {
 		"what has none":                      {responses, `{"input":[{"type":"reasoning","summary":[],"encrypted_function_args":["a"]}]}`, nil, capability.NotAvailable},
 		"sound by its address":               {responses, `{"input":[{"role":"user","content":[{"type":"input_audio","audio_url":"https://a.example/a"}]}]}`, nil, capability.CapabilityAbsent},
 		"sound in an address":                {responses, `{"input":[{"role":"user","content":[{"type":"input_audio","audio_url":"data:audio/wav;base64,aGk="}]}]}`, nil, ""},
+		"a video at OpenRouter":              {"openrouter /v1/responses", `{"model":"a/b","input":[{"role":"user","content":[{"type":"input_video","video_url":"https://b.example/v","processing":"auto"}]}]}`, []string{hosts("b.example")}, ""},
+		"one that is not held":               {router, `{"model":"a/b","messages":[{"role":"user","content":[{"type":"input_video","video_url":{"url":"https://c.example/v"}}]}]}`, []string{hosts("b.example")}, capability.ScopeViolation},
 		"what sets chance at xAI":            {grok, `{"input":"x","seed":1,"top_k":40,"min_p":0.1}`, nil, ""},
 		"the same elsewhere in responses":    {responses, `{"input":"x","seed":1}`, nil, capability.NotAvailable},
 		"what else there may be in its item": {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x","content":[{"type":"input_file","file_id":"f"}]}]}`, nil, capability.NotAvailable},
