@@ -52,8 +52,8 @@ func obstacle(r *http.Request) (status int, why string) {
 	switch {
 	case fields > maxFields:
 		return http.StatusRequestHeaderFieldsTooLarge, "the request has too many headers"
-	case len(r.Header["Upgrade"]) > 0:
-		return http.StatusForbidden, "no other protocol is spoken here: turn WebSockets off in the client"
+	case slices.ContainsFunc(r.Header["Upgrade"], func(to string) bool { return strings.Contains(strings.ToLower(to), "websocket") }):
+		return http.StatusUpgradeRequired, "no WebSocket is spoken here: turn WebSockets off in the client" // by this status Codex asks again without
 	case len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity"):
 		return http.StatusUnsupportedMediaType, "the body must not be compressed"
 	case len(r.Trailer) > 0:

@@ -25,7 +25,8 @@ func TestConsult(t *testing.T) {
 	resp := v.ask("POST", messages+"?beta=true", body,
 		"Anthropic-Version", "2023-06-01", "Anthropic-Beta", "a-1", "Anthropic-Beta", "b-2", "X-Stainless-Lang", "js", "User-Agent", "sdk/1",
 		"Openai-Organization", "org-1", "Openai-Project", "p", "Cookie", "a=b", "X-Forwarded-For", "10.0.0.1", "Forwarded", "for=a", "Via", "1.1 x",
-		"Anthropic-Workspace-Id", "w", "Idempotency-Key", "k", "X-Goog-User-Project", "g", "Accept-Encoding", "gzip", "Connection", "X-Named", "X-Named", "1")
+		"Anthropic-Workspace-Id", "w", "Idempotency-Key", "k", "X-Goog-User-Project", "g", "Accept-Encoding", "gzip", "Connection", "X-Named", "X-Named", "1",
+		"Upgrade", "h2c", "Http2-Settings", "AAMAAABkAAQAAP__") // as Java asks for HTTP/2, which is not to be had
 	if got := text(t, resp); resp.StatusCode != 200 || got != `{"id":"msg_1","type":"message","content":[]}` {
 		t.Errorf("%d %s", resp.StatusCode, got)
 	}
