@@ -268,6 +268,28 @@ func TestMismatches(t *testing.T) {
 			sent: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"allowed_domains":["github.com"],"engine":"exa"}}],"plugins":[{"id":"web","engine":"exa","include_domains":["github.com"]}]}`,
 			did:  "narrowed openrouter:web_search [github.com]; repaired web; narrowed web [github.com]",
 		},
+		"OpenRouter: what stands in the tool itself, as its own client writes it": {
+			where: router, grants: []string{hosts("*.github.com", "*.gitlab.com")},
+			body: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","allowed_domains":["docs.github.com","x.example"],"max_results":3,"engine":"native","x_search":{"a":1}}]}`,
+			sent: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"allowed_domains":["docs.github.com"],"engine":"exa","max_results":3}}]}`,
+			did:  "repaired openrouter:web_search; narrowed openrouter:web_search [docs.github.com]",
+		},
+		"OpenRouter: the same, of what is not wanted": {
+			where: router, grants: []string{hosts("*.github.com", "*.gitlab.com")},
+			body: `{"model":"m","messages":[],"tools":[{"excluded_domains":["gitlab.com"],"type":"openrouter:web_search"}]}`,
+			sent: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","parameters":{"allowed_domains":["github.com"],"engine":"exa"}}]}`,
+			did:  "narrowed openrouter:web_search [github.com]",
+		},
+		"OpenRouter: the same, of what is not held": {
+			where: router, grants: []string{hosts("*.github.com")},
+			body: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","allowed_domains":["x.example"]}]}`,
+			sent: `{"model":"m","messages":[]}`, did: "omitted openrouter:web_search scope_violation",
+		},
+		"OpenRouter: the same, in both places": {
+			where: router, grants: []string{hosts("*.github.com")},
+			body: `{"model":"m","messages":[],"tools":[{"type":"openrouter:web_search","allowed_domains":["github.com"],"parameters":{}}]}`,
+			sent: `{"model":"m","messages":[]}`, did: "omitted openrouter:web_search not_available",
+		},
 	} {
 		t.Run(name, test.run)
 	}

@@ -169,7 +169,7 @@ func (r *request) limit(v, in wire.Value, s scope, got answer) bool {
 	blocks := blocked.Kind() == wire.Array
 	switch {
 	case in.Len() == 0: // there is nothing yet that the list could stand in
-		return r.set(v, s.under, s.object(text))
+		return r.set(v, s.under, s.object(v, text))
 	case blocks && !has:
 		r.rename(in, s.blocked, s.allowed)
 		return r.replace(blocked, text) || true
@@ -182,12 +182,18 @@ func (r *request) limit(v, in wire.Value, s scope, got answer) bool {
 	return r.set(in, s.allowed, text)
 }
 
-// object writes what the list stands in, anew.
-func (s scope) object(text []byte) []byte {
+// object writes what the list stands in, anew, with what a flat tool has of it.
+func (s scope) object(v wire.Value, text []byte) []byte {
 	object := append(append(wire.AppendString([]byte{'{'}, s.allowed), ':'), text...)
 	for engine := range strings.FieldsSeq(s.engines) {
 		object = append(append(object, `,"engine":`...), wire.AppendString(nil, engine)...)
 		break
+	}
+	for key, member := range v.Members() {
+		name, _ := key.Str()
+		if s.flat && isListed(name, s.inner) && !isListed(name, s.allowed+" "+s.blocked+" engine "+s.wide) {
+			object = append(append(wire.AppendString(append(object, ','), name), ':'), member.Raw()...)
+		}
 	}
 	return append(object, '}')
 }
@@ -212,8 +218,12 @@ func (r *request) rename(object wire.Value, from, to string) {
 func (r *request) restrict(v, in wire.Value, s scope, kind string) {
 	for name := range strings.FieldsSeq(s.wide) {
 		for _, object := range slices.Compact([]wire.Value{v, in}) {
+			before := len(r.edits)
 			if member, ok := object.Get(name); ok && r.turnOff(name, member) {
 				r.note(Change{Tool: clip(kind), Did: Repaired, Code: capability.ScopeViolation, Why: name + " reaches past the list of domains"})
+			}
+			if s.flat && isListed(name, s.inner) { // it goes with all that stands there
+				r.edits = r.edits[:before]
 			}
 		}
 	}

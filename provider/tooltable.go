@@ -151,7 +151,7 @@ func routerTool(kind string) tool {
 	case webSearch:
 		return tool{use: scoped, scope: scope{
 			verb: webSearch, under: "parameters", allowed: "allowed_domains", blocked: "excluded_domains", engines: "exa firecrawl parallel perplexity",
-			members: "type parameters", wide: "x_search",
+			members: "type parameters", wide: "x_search", flat: true,
 			inner: "allowed_domains excluded_domains engine max_characters max_results max_total_results max_uses mode search_context_size user_location x_search",
 		}}
 	case webFetch:
