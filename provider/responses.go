@@ -193,17 +193,15 @@ func (r *request) turn(v wire.Value) {
 	})
 }
 
-// noted is what Codex says of every item to its vendor beside what the model is told.
+// noted is what Codex says of every item to its vendor's logs, beside what the model is told:
+// from whom it is, and which tools ran for it.
 const noted = "internal_chat_message_metadata_passthrough"
 
 func (r *request) notedMember(name string) rule {
-	switch name {
-	case "turn_id", "create_time", "content_item_kinds", "cell_id", "tool_calls_complete":
-		return keep
-	case "executed_tool_calls":
+	if isListed(name, "content_item_metadata executed_tool_calls") {
 		return r.opaque
 	}
-	return nil
+	return r.sniffed
 }
 
 // why an item that the provider keeps does not go up

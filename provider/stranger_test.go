@@ -115,7 +115,7 @@ func TestSettings(t *testing.T) {
 	answered := func(members string) string {
 		return `{"messages":[{"role":"assistant",` + members + `},{"role":"user","content":"b"}]}`
 	}
-	const noted = `"internal_chat_message_metadata_passthrough":{"turn_id":"t","create_time":1.5,"content_item_kinds":["user.text"]}`
+	const noted = `"internal_chat_message_metadata_passthrough":{"turn_id":"t","create_time":1.5,"content_item_kinds":["user.text"],"content_item_metadata":[{"provenance":{"type":"mcp","namespace":"a"}}]}`
 	thinks := func(members string) string { return `{"messages":[],"extra_body":{"google":{` + members + `}}}` }
 	for name, test := range map[string]struct {
 		where, body string
@@ -183,7 +183,9 @@ func TestSettings(t *testing.T) {
 		"a conversation that was compacted":  {responses, `{"input":[{"type":"context_compaction","encrypted_content":"x"}]}`, nil, ""},
 		"what Codex notes of an item":        {responses, `{"input":[{"type":"message","role":"user","content":[],` + noted + `},{"type":"reasoning","summary":[],` + noted + `},{"type":"function_call_output","call_id":"c","output":"a",` + noted + `}]}`, nil, ""},
 		"what it notes that has run":         {responses, `{"input":[{"type":"custom_tool_call_output","call_id":"c","output":"a","internal_chat_message_metadata_passthrough":{"cell_id":"1","tool_calls_complete":true,"executed_tool_calls":[{"name":"a\u0000","arguments":{"url":"https://a.example"}}]}}]}`, nil, ""},
-		"what it does not note":              {responses, `{"input":[{"type":"message","role":"user","content":[],"internal_chat_message_metadata_passthrough":{"conversation_id":"c"}}]}`, nil, capability.NotAvailable},
+		"what it may come to note":           {responses, `{"input":[{"type":"reasoning","summary":[],"internal_chat_message_metadata_passthrough":{"mood":["good"]}}]}`, nil, ""},
+		"what it does not note":              {responses, `{"input":[{"type":"message","role":"user","content":[],"internal_chat_message_metadata_passthrough":{"more":{"tools":[]}}}]}`, nil, capability.Forbidden},
+		"an address that it does not note":   {responses, `{"input":[{"type":"reasoning","summary":[],"internal_chat_message_metadata_passthrough":{"turn_id":"https://a.example/"}}]}`, nil, capability.Forbidden},
 		"a note that is a tool":              {responses, `{"input":[{"type":"reasoning","summary":[],"internal_chat_message_metadata_passthrough":[{"type":"web_search"}]}]}`, nil, capability.MalformedRequest},
 		"arguments that nobody can read":     {responses, `{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}","encrypted_function_args":["a"]}]}`, nil, ""},
 		"what has none":                      {responses, `{"input":[{"type":"reasoning","summary":[],"encrypted_function_args":["a"]}]}`, nil, capability.NotAvailable},
