@@ -38,7 +38,7 @@ func TestStrictLaw(t *testing.T) {
 		held := pick(grants, 4)
 		p := holding(t, append([]string{"provider.image_generation"}, hosts(held...))[:1+min(1, len(held))]...)
 		p.Strict = true
-		vendor, member := []string{messages, responses, grok, flatly, sonar}[r.IntN(5)], ""
+		vendor, member := []string{messages, responses, grok, flatly, routed, sonar}[r.IntN(6)], ""
 		if list, _ := json.Marshal(pick(asked, 4)); r.IntN(2) == 0 {
 			member = string(list)
 		}
@@ -122,8 +122,11 @@ func tooWide(p provider.Policy, list, probes []string) string {
 	return ""
 }
 
-// flatly is xAI, asked with the lists in the tool itself.
-const flatly = "flatly"
+// flatly is xAI, asked with the lists in the tool itself, and routed is OpenRouter.
+const (
+	flatly = "flatly"
+	routed = "routed"
+)
 
 // sentList sends a search to a vendor, and returns the list that it carries when it
 // goes up: nil for none. Refused says that it does not.
@@ -143,6 +146,8 @@ func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (
 		body = `{"model":"sonar"` + member("search_domain_filter", allowed) + `}`
 	case flatly:
 		where, body = grok, `{"tools":[{"type":"web_search"`+member("excluded_domains", blocked)+member("allowed_domains", allowed)+`}]}`
+	case routed:
+		where, body = router, `{"model":"m","tools":[{"type":"openrouter:web_search"`+member("excluded_domains", blocked)+member("allowed_domains", allowed)+`}]}`
 	default:
 		name := "blocked_domains"
 		if where == grok {
@@ -162,6 +167,9 @@ func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (
 			Filters struct {
 				Domains []string `json:"allowed_domains"`
 			} `json:"filters"`
+			Parameters struct {
+				Domains []string `json:"allowed_domains"`
+			} `json:"parameters"`
 		} `json:"tools"`
 	}
 	if err := json.Unmarshal([]byte(out), &sent); err != nil {
@@ -174,6 +182,8 @@ func sentList(t *testing.T, where, allowed, blocked string, p provider.Policy) (
 		return nil, true
 	case where == messages:
 		list = sent.Tools[0].Domains
+	case where == router:
+		list = sent.Tools[0].Parameters.Domains
 	default:
 		list = sent.Tools[0].Filters.Domains
 	}
@@ -203,6 +213,7 @@ func FuzzRewrite(f *testing.F) {
 	} {
 		f.Add([]byte(body), uint8(i))
 	}
+	f.Add([]byte(`{"model":"m","tools":[{"x_search":true,"type":"openrouter:web_search","allowed_domains":["github.com"],"excluded_domains":[],"max_uses":1}]}`), uint8(slices.Index(places, router)))
 	p := holding(f, hosts("*.github.com", "example.org"))
 	f.Fuzz(func(t *testing.T, body []byte, n uint8) {
 		name, path, _ := strings.Cut(places[int(n)%len(places)], " ")
