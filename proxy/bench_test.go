@@ -68,7 +68,7 @@ func benchFront(b *testing.B) (*proxy.Server, string) {
 	}
 	b.Cleanup(func() { _ = log.Close() })
 	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("echo", "path", "url", "text") + `]`}, quiet: true}
-	o := proxy.Options{Events: log, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Limits: proxy.Limits{Calls: 1 << 30}}
+	o := proxy.Options{Events: log, Log: slog.New(slog.NewTextHandler(struct{ io.Writer }{io.Discard}, nil)), Limits: proxy.Limits{Calls: 1 << 30}}
 	return bringWith(b, o, crowd(), &proxy.Policy{Upstreams: []*proxy.Upstream{{Name: "up", Prefix: "up", Mapping: m, Open: s.open}}})
 }
 

@@ -130,7 +130,7 @@ func (broke) Write([]byte) (int, error) { return 0, errors.New("nobody reads it"
 func TestLinesBroken(t *testing.T) {
 	a, log := logTo(broke{})
 	for range 1000 {
-		log.Info(strings.Repeat("x", 1000))
+		log.Info("long", "text", strings.Repeat("x", 1000))
 		log.Warn("more")
 	}
 	a.lines.writing.Lock()
