@@ -5,7 +5,6 @@ package pattern
 func (p *parser) class() error {
 	start := p.at
 	p.at++
-	p.vague, p.named = true, p.named || p.host
 	if c := p.peek(); c == '!' || c == '^' {
 		return p.fail(start, "a pattern says what is allowed, a class cannot be negated")
 	}
@@ -25,7 +24,11 @@ func (p *parser) class() error {
 	if len(reads) == 0 {
 		return p.fail(start, "a class never matches the separator")
 	}
-	return p.enter(reads)
+	written := 'x'
+	if reads.single() {
+		written = reads[0].lo
+	}
+	return p.enter(reads, p.part().behind(written)|behindWild)
 }
 
 // span reads one character of a class, or a range.

@@ -72,13 +72,22 @@ func TestMatch(t *testing.T) {
 		{"*?x", '?', "ax aax", "x a?x a#x"},
 		{"[a-c]?x", '?', "aax", "a?x"},
 		{"d://t-*", '?', "d://t-a d://t-a/x@y d://t-a?@ d://t-a:80/x d://t-", "d://t-a@b d://t-@b/x d://t-a:b@c"},
-		{"d://t-*/x", '?', "d://t-a/x d://t-a/b/x", "d://t-a@b/x"},
+		{"d://t-*/x", '?', "d://t-a/x d://t-a/b/x d://t-a/b@c/x d://t-/x", "d://t-a@b/x d://t-a/b?/x"},
 		{"d://t?x*", '?', "d://t?x d://tax", "d://t@x d://t?x@"},
 		{"d://*-t*", '?', "d://a-t d://u@a-t/x", "d://a-t@b"},
 		{"d://{a,b}*", '?', "d://ax d://b/@", "d://a@b"},
 		{"d://*/t-*", '?', "d://u@a/t-b@c", "d://u"},
 		{"d://[a-c]*", '?', "d://a d://bx/@", "d://a@b d://x"},
 		{"d://u@*", '?', "d://u@a d://u@a/x@y", "d://u@a@b"},
+		{"{c,d}://t-*", '?', "d://t-a c://t-a/@", "d://t-a@b"},
+		{"{d://t-*,d:{//u-*}}", '?', "d://t-a d://u-a/@", "d://t-a@b d://u-a@b"},
+		{"?[d]*://t-*", '?', "ad://t-a ada://t-a/@", "ad://t-a@b"},
+		{"*t-*", '?', "d://t-a@b d://b/t-a", "d://a"},
+		{`d://t\?x=*`, '?', "d://t?x=a@b", "d://tax=a@b"},
+		{"d://t[?]*[#]*", '?', "d://t?x@#a@b", "d://t@?#"},
+		{"{d://t?x=1,d://u?x=1}", '?', "d://t?x=1 d://u?x=1", "d://t#x=1"},
+		{"d://{a/b,c/d}*", '?', "d://a/b@c d://c/d@", "d://a@b"},
+		{"d://{t/,u}*", '?', "d://t/a d://ua/@", "d://u@a"},
 		{"d:///t-*", '?', "d:///t-a@b", "d://t-a"},
 		{"a#*", '?', "a# a#b#?c", "a?"},
 	} {
@@ -254,8 +263,10 @@ func TestMatchURIs(t *testing.T) {
 			t.Fatalf("%s does not cover %s for %q", p, q, v.Witness)
 		}
 		for _, s := range short(5) {
-			if s = strings.NewReplacer("/", "?", ".", "#").Replace(s); strings.HasPrefix(p.String(), hosted) {
-				s = hosted + strings.NewReplacer("?", "/", "#", "@").Replace(s)
+			if strings.Contains(p.String(), "//") {
+				s = "d://" + strings.NewReplacer("b", "?", ".", "@").Replace(s)
+			} else {
+				s = strings.NewReplacer("/", "?", ".", "#").Replace(s)
 			}
 			switch got := p.Match(s); {
 			case got != l.match(s):
@@ -272,14 +283,13 @@ func TestMatchURIs(t *testing.T) {
 	}
 }
 
-const hosted = "d://"
-
-// randomURI draws a pattern of URIs, in some of which a query is as people write it.
+// randomURI draws a pattern of URIs, in some of which a host is, and in others a query as people write it.
 func randomURI(r *rand.Rand) (*pattern.Pattern, *language) {
+	begins := []string{"d://", "d://", "{c,d}://", "[d]://", "?:{//,//a,//a/}", "*://", "{d://a,d://,c://b/}", `d:{//a\?,//a}`}
 	return drawn(pattern.Query, func() string {
 		text := randomText(r, 5, 2)
 		if r.IntN(2) == 0 {
-			return hosted + strings.ReplaceAll(text, ".", "@")
+			return begins[r.IntN(len(begins))] + strings.NewReplacer("b", `\?`, "[ab]", "[a?]", "[a-b]", "[a?]", "[.-b]", "[@-b]", ".", "@").Replace(text)
 		}
 		text = strings.NewReplacer("/", `\?`, ".", "#").Replace(text)
 		if r.IntN(4) == 0 {

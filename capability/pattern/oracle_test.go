@@ -21,8 +21,9 @@ type token struct {
 	kind  byte // 'c' one character, '*', 'S' for **, '?', '['
 	char  rune
 	spans [][2]rune
-	first bool // no wildcard stands before
-	named bool // something of a host does
+	at    []int // where it stands in the text, and what is one with it
+	first bool  // no wildcard stands before
+	named bool  // what is written out before ends within a host
 }
 
 // maxSequences keeps the oracle from what the package must not do either.
@@ -33,41 +34,44 @@ const maxSequences = 256
 func expand(text string) ([][]token, bool) {
 	o := &oracle{text: []rune(text)}
 	seqs := o.alternatives(false)
+	place(seqs)
 	return seqs, !o.overflow
 }
+
+// place says where in a URI tokens stand: in any sequence, as one that stands in several is one.
+func place(seqs [][]token) {
+	behind, named := map[int]bool{}, map[int]bool{}
+	for _, seq := range seqs {
+		written, wild := "", false
+		for _, t := range seq {
+			for _, at := range t.at {
+				behind[at] = behind[at] || wild
+				named[at] = named[at] || inHost.MatchString(written)
+			}
+			wild = wild || t.kind != 'c'
+			switch {
+			case t.kind == 'c':
+				written += string(t.char)
+			case t.kind == '[' && len(t.spans) == 1 && t.spans[0][0] == t.spans[0][1]:
+				written += string(t.spans[0][0])
+			case t.kind == '[':
+				written += "x"
+			}
+		}
+	}
+	for _, seq := range seqs {
+		for i, t := range seq {
+			seq[i].first, seq[i].named = !behind[t.at[0]], named[t.at[0]]
+		}
+	}
+}
+
+var inHost = regexp.MustCompile(`\A[^:]*://[^/?#]+\z`)
 
 type oracle struct {
 	text     []rune
 	at       int
 	overflow bool
-	wild     bool // behind a wildcard
-
-	lead        []rune
-	led         bool // behind the lead
-	depth       int
-	host, named bool
-}
-
-// track keeps account of where in a URI what comes next stands.
-func (o *oracle) track(c rune) {
-	special := strings.ContainsRune("*?[{", c)
-	if c == '\\' {
-		c = o.text[o.at]
-	}
-	if !o.led && special {
-		_, host, ok := strings.Cut(string(o.lead), "://")
-		o.led, o.host = true, ok && !strings.Contains(host, "/")
-		o.named = o.host && host != ""
-	}
-	switch {
-	case !o.led:
-		o.lead = append(o.lead, c)
-	case special:
-	case c == '/' && o.depth == 0:
-		o.host, o.named = false, false
-	case c != '/' && o.host:
-		o.named = true
-	}
 }
 
 func (o *oracle) alternatives(inside bool) (all [][]token) {
@@ -104,30 +108,24 @@ func (o *oracle) sequence(inside bool) [][]token {
 
 // piece reads what one place of a sequence can be.
 func (o *oracle) piece() [][]token {
-	first := !o.wild
-	c := o.next()
-	o.wild = o.wild || strings.ContainsRune("*?[", c)
-	o.track(c)
-	switch c {
+	at := []int{o.at}
+	switch c := o.next(); c {
 	case '{':
-		o.depth++
-		defer func() { o.depth-- }()
 		return o.alternatives(true)
 	case '*':
 		if o.at < len(o.text) && o.text[o.at] == '*' {
 			o.at++
-			return [][]token{{{kind: 'S', named: o.named}}}
+			return [][]token{{{kind: 'S', at: at}}}
 		}
-		return [][]token{{{kind: '*', named: o.named}}}
+		return [][]token{{{kind: '*', at: at}}}
 	case '?':
-		return [][]token{{{kind: '?', first: first, named: o.named}}}
+		return [][]token{{{kind: '?', at: at}}}
 	case '[':
-		o.named = o.named || o.host
-		return [][]token{{{kind: '[', spans: o.class()}}}
+		return [][]token{{{kind: '[', spans: o.class(), at: at}}}
 	case '\\':
-		return [][]token{{{kind: 'c', char: o.next()}}}
+		return [][]token{{{kind: 'c', char: o.next(), at: at}}}
 	default:
-		return [][]token{{{kind: 'c', char: c}}}
+		return [][]token{{{kind: 'c', char: c, at: at}}}
 	}
 }
 
@@ -139,8 +137,11 @@ func join(head, tail []token) []token {
 		switch {
 		case last < 0 || !joined[last].star() || !t.star():
 			joined = append(joined, t)
-		case t.kind == 'S':
-			joined[last].kind = t.kind
+		default:
+			if t.kind == 'S' {
+				joined[last].kind = t.kind
+			}
+			joined[last].at = slices.Concat(joined[last].at, t.at)
 		}
 	}
 	return joined
@@ -252,8 +253,10 @@ func uriExpr(seq []token) string {
 			b.WriteString(`[^\x00@/#?]*(?:[/#?][^\x00]*)?`)
 		case t.star() && i == len(seq)-1:
 			b.WriteString(`[^\x00]*`)
+		case t.star() && t.named:
+			b.WriteString(`[^\x00@/#?]*(?:/[^\x00#?]*)?`)
 		case t.star():
-			b.WriteString(`[^\x00#?` + user + `]*`)
+			b.WriteString(`[^\x00#?]*`)
 		case t.first:
 			b.WriteString(`[^\x00#` + user + `]`)
 		default:

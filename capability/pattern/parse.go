@@ -42,8 +42,8 @@ func Parse(text string, sep rune) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, host, ok := strings.Cut(lead, "://"); ok && p.uri && !strings.Contains(host, "/") {
-		p.host, p.named = true, host != ""
+	if p.parts = []part{0}; p.uri {
+		p.parts[0] = opening(lead)
 	}
 	rest := text[p.at:]
 	p.front.add(0)
@@ -70,17 +70,14 @@ type parser struct {
 	machine *automaton
 	star    set // what * and ? read
 	any     set // what ** reads
-
-	uri   bool
-	host  bool // in the host of a URI
-	named bool // and behind something of it that is written out, or a class
+	uri     bool
+	parts   []part // by state: what part of a URI it leaves one in
 
 	front  states
 	bounds states // states at the beginning of a segment
 	supers states // states of **
 	wild   states // states of * and **
-	hosts  states // those of them that are named
-	vague  bool   // a wildcard stands before, if only in another alternative
+	ends   states // states of those where a host ends
 }
 
 func (p *parser) fail(at int, reason string) error {
@@ -161,63 +158,16 @@ func (p *parser) sequence() error {
 	return nil
 }
 
-// enter makes the state that reads s, and leaves the front there.
-func (p *parser) enter(s set) error {
+// enter makes the state that reads s and leaves one in a part of a URI, and leaves the front there.
+func (p *parser) enter(s set, to part) error {
 	if len(p.machine.reads) == maxStates {
 		return p.fail(p.at-1, fmt.Sprintf("it needs more than %d states", maxStates))
 	}
 	q := p.machine.add(s, p.front)
+	p.parts = append(p.parts, to)
 	p.front = states{}
 	p.front.add(q)
 	return nil
-}
-
-// some reads one character, whichever. In a URI it is that a query begins with as well, where all
-// before it is written out: who writes db://t?x=1 means that.
-func (p *parser) some() error {
-	reads := p.star
-	if p.uri && !p.vague {
-		reads = anything().without('#')
-	}
-	p.vague = true
-	return p.enter(p.within(reads))
-}
-
-// within leaves out what would make another host of one whose name has begun: what stands before
-// an @ is a user's name to some readers, so that a://team-* is not a://team-x@secret.
-func (p *parser) within(reads set) set {
-	if p.named {
-		return reads.without('@')
-	}
-	return reads
-}
-
-// last has the stars that a pattern can end with read anything.
-func (p *parser) last() {
-	ends := p.front
-	ends.each(func(q int) {
-		switch {
-		case !p.uri || !p.wild.has(q):
-		case p.hosts.has(q):
-			p.beyond(q)
-		default:
-			p.machine.reads[q] = anything()
-		}
-	})
-}
-
-// beyond has a star in a host read anything from where the host ends.
-func (p *parser) beyond(q int) {
-	if len(p.machine.reads)+2 > maxStates {
-		return
-	}
-	p.machine.reads[q] = p.machine.reads[q].without('/')
-	end := p.machine.add(tidy([]span{{'#', '#'}, {'/', '/'}, {'?', '?'}}), p.machine.prev[q])
-	var after states
-	after.add(end)
-	after.add(end + 1)
-	p.front.add(end)
-	p.front.add(p.machine.add(anything(), after))
 }
 
 // literal reads one character. If it is a separator and follows a ** that began
@@ -228,12 +178,8 @@ func (p *parser) literal() error {
 	if err != nil {
 		return err
 	}
-	if p.host && r == '/' && p.depth == 0 {
-		p.host, p.named = false, false
-	}
-	p.named = p.named || p.host && r != '/'
 	before := p.front
-	if err := p.enter(one(r)); err != nil || r != p.sep {
+	if err := p.enter(one(r), p.part().behind(r)); err != nil || r != p.sep {
 		return err
 	}
 	p.bounds.join(&p.front)
@@ -247,34 +193,35 @@ func (p *parser) literal() error {
 	return nil
 }
 
-// stars reads * or **: a state that can be entered from itself, and passed by.
+// stars reads * or **.
 func (p *parser) stars() error {
-	start := p.at
+	start, in := p.at, p.part()
 	for p.at < len(p.text) && p.text[p.at] == '*' {
 		p.at++
 	}
-	reads := p.star
-	switch p.at - start {
-	case 1:
-	case 2:
-		reads = p.any
-	default:
+	stars := p.at - start
+	switch {
+	case stars > 2:
 		return p.fail(start, "there is no wildcard of three stars")
+	case in&inName != 0:
+		return p.fromName()
+	case stars == 1:
+		return p.run(p.star, in)
 	}
+	err := p.run(p.any, in)
+	p.supers.add(len(p.machine.reads) - 1)
+	return err
+}
+
+// run reads any number of characters: a state that can be entered from itself, and passed by.
+func (p *parser) run(reads set, in part) error {
 	before := p.front
-	if err := p.enter(p.within(reads)); err != nil {
+	if err := p.enter(reads, in|behindWild); err != nil {
 		return err
 	}
 	q := len(p.machine.reads) - 1
 	p.machine.prev[q].add(q)
 	p.wild.add(q)
-	if p.named {
-		p.hosts.add(q)
-	}
-	p.vague = true
-	if p.at-start == 2 {
-		p.supers.add(q)
-	}
 	p.front.join(&before)
 	return nil
 }
