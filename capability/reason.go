@@ -19,7 +19,7 @@ func (d Decision) Reason() string {
 	case d.fence != nil:
 		return d.fence.reached(d.need)
 	case d.need.verb != "proc.exec" || d.need.Opaque() != "":
-		return d.need.queried()
+		return d.queried()
 	}
 	why := ""
 	for _, g := range d.held {
@@ -36,19 +36,34 @@ func (d Decision) Reason() string {
 	return why
 }
 
-// queried says of a resource with a query, a fragment or a user what stands for it.
-func (r *Requirement) queried() string {
-	_, host, _ := strings.Cut(r.Object(), "://")
-	host, _, _ = strings.Cut(host, "/")
-	switch {
-	case r.verb != readResource:
-		return ""
-	case strings.Contains(host, "@"):
-		return "no wildcard behind what a host begins with stands for its @: servers may look at nothing before it"
-	case !strings.ContainsAny(r.Object(), "?#"):
+// queried says of a resource with a query, a fragment or a user that it is these that nothing stands for.
+func (d Decision) queried() string {
+	const meant = "?#@"
+	if d.need.verb != readResource || !strings.ContainsAny(d.need.Object(), meant) {
 		return ""
 	}
-	return `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`
+	plain := *d.need
+	plain.words = slices.Clone(plain.words)
+	for _, without := range []struct{ what, why string }{
+		{"@", `no wildcard behind what a host begins with stands for its @: servers may look at nothing before it. In a pattern, a host ends at / or \?`},
+		{meant, `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`},
+	} {
+		plain.words[0] = strings.Map(func(r rune) rune {
+			if strings.ContainsRune(without.what, r) {
+				return 'x'
+			}
+			return r
+		}, d.need.Object())
+		if slices.ContainsFunc(d.held, func(g *Grant) bool { return g.inert == "" && g.carries(&plain) }) {
+			return without.why
+		}
+	}
+	return ""
+}
+
+// carries reports whether a grant covers the words of a requirement, by itself or as one of its verb.
+func (g *Grant) carries(r *Requirement) bool {
+	return slices.ContainsFunc(g.as(r.verb), func(g *Grant) bool { return g.coversWords(r) })
 }
 
 // outside says in what way a requirement is not within a scope.
