@@ -24,8 +24,8 @@ var (
 	lawGiven = []string{"", ",args={o=x}", ",args={o=y}", ",args={o=x,p=y}", ",args={o=z,p=z}"}
 	lawVerbs = []string{"net", "fs", "exec", "eval", "tool", "records", "agent", "rye", "knowledge", "resource"}
 	lawItems = []string{"s.*", "*", "s.a.*", "s.a.b", "*.a.b", "s.?.b", "t.a.*", "s"}
-	lawURIs  = []string{"*", "a://*", "a://b", "{a,b}:*", "a://b.c", "a://*c", "a://b?x", "a://b\\\\?*"}
-	lawReads = []string{"a://b", "a://c", "b://b", "a:b", "a://b/c", "a://b.c", "a://b/", "a://b?c", "a://b#c", "a://b?x", "a://bxx"}
+	lawURIs  = []string{"*", "a://*", "a://b", "{a,b}:*", "a://b.c", "a://*c", "a://b?x", "a://b\\\\?*", "a://b*", "{a,b}://b*", "a://b*/c", "a://b*x*", "*b*"}
+	lawReads = []string{"a://b", "a://c", "b://b", "a:b", "a://b/c", "a://b.c", "a://b/", "a://b?c", "a://b#c", "a://b?x", "a://bxx", "a://bxc", "a://b@c", "a://b/c@c", "b://b@b", "a://b/@/c"}
 	lawDirs  = []string{"/w", "/w/a", "/w/a/b", "/", "/x"}
 )
 

@@ -120,6 +120,7 @@ func TestResourceArgument(t *testing.T) {
 tools:
   open: { uri: resource.read }
   name: { name: resource.read }
+  all: { uri: { verb: resource.read, default: "docs://all" } }
 prompts:
   about: { uri: resource.read }
 resources:
@@ -171,6 +172,12 @@ resources:
 			if v := g.Prompt("agents/"+agent, about, given); v.Decision.Allowed() != want {
 				t.Errorf("a prompt reads %s for %s: %v", uri, agent, v)
 			}
+		}
+	}
+	whole := &gate.Tool{Name: "s.all", Mapping: m.Tool("all"), View: r.View}
+	for agent, want := range map[string]bool{"all": false, "others": true} {
+		if v := g.Call("agents/"+agent, whole, args(t, "{}")); v.Decision.Allowed() != want {
+			t.Errorf("%s reads what a tool reads by itself: %v", agent, v)
 		}
 	}
 	name := &gate.Tool{Name: "s.name", Mapping: m.Tool("name"), View: r.View}

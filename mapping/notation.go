@@ -345,7 +345,7 @@ func (l long) fallback(n *yaml.Node, r role) (wire.Value, error) {
 	if err != nil {
 		return wire.Value{}, l.wrong(n, "", "default: %v", err)
 	}
-	probe := reading{Call: Call{View: probeView()}}
+	probe := reading{Call: Call{View: probeView()}, tool: l.tool}
 	err = r.reads.read(&probe, place{value: doc.Root(), name: modDefault + ":"})
 	for _, need := range probe.needs {
 		if why := need.Requirement.Opaque(); why != "" {

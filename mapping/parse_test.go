@@ -141,6 +141,8 @@ func TestParseToolErrors(t *testing.T) {
 		{"{a: {verb: fs.read, default: [7]}}", "3:35: default: takes text or a list of it"},
 		{"{a: {verb: fs.read, default: [a]}}", "3:35: the default cannot be read: malformed_arguments: the argument default: is an array, where text belongs"},
 		{"{a: {verb: fs.read, default: \"\"}}", "3:35: the default cannot be read: malformed_arguments: the argument default: is empty"},
+		{"{a: {verb: resource.read, default: \"db:{b}\"}}", "3:41: the default cannot be read: malformed_arguments: the argument default: is a template whose variables are not filled in"},
+		{"{a: {verb: resource.read, default: \"db:../b\"}}", "3:41: the default cannot be read: no grant could cover it: the URI holds . or .. as a segment"},
 		{"{a: {verb: net.get, default: a.com}}", "3:35: the default cannot be read: no grant could cover it: the URL does not begin with http:// or https://"},
 		{"{a: {verb: fs.read, default: \"a\\0\"}}", "3:35: default: escaped NUL in a string at byte 2"},
 		{"{\"\": free}", "3:7: the argument \"\" has an empty step"},
