@@ -57,7 +57,7 @@ func Checks() []Check {
 		{"any_host", capability.Warning, "net verbs on any public host", "name the hosts: hosts: [\"*.example.com\"]", grants(anyHost)},
 		{"whole_disk", capability.Error, "grants on the whole file system", "name the folder: in: ~/project", grants(wholeDisk)},
 		{"everything", capability.Error, "Rye's permission for everything", "name what is needed", grants(everything)},
-		{"unasked", capability.Note, "grants that nothing here asks for", "remove the grant, or keep it for a mapping that names the verb", grants(unasked)},
+		{"unasked", capability.Note, "grants that nothing here asks for", "remove that, or keep it for a mapping that names the verb", grants(unasked)},
 		{"provider_scope_wider", capability.Warning, "hosts that a model's provider takes for more than was granted", "write subdomains: strict for the provider, or grant \"*.name\" where that is meant", widerAtProvider},
 		{"local_name", capability.Note, "names that lead to this machine or network", "the address it leads to must be named as well", grants(localName)},
 		{"unconfined", capability.Warning, "upstreams that run as the user of the gateway", "grants fence what is called, not what the program does; run only programs that you trust", upstreams(unconfined)},
@@ -168,7 +168,7 @@ func everything(_ Subject, g *capability.Grant) string {
 // unasked finds grants of another dialect's verbs that the gateway has no use for.
 func unasked(_ Subject, g *capability.Grant) string {
 	if why := g.Unasked(); why != "" {
-		return fmt.Sprintf("%s is held, but nothing here asks for it: %s", g, why)
+		return fmt.Sprintf("%s holds what nothing here asks for: %s", g, why)
 	}
 	return ""
 }
