@@ -10,6 +10,7 @@ import (
 // resources by Rye ids: which server is asked, and what stands behind the server's
 // name in the id.
 const (
+	uriDim    = "uri"
 	serverDim = "server"
 	itemDim   = "item"
 )

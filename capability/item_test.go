@@ -67,6 +67,23 @@ func TestReadObject(t *testing.T) {
 	}
 }
 
+// TestSchemes: the case of a scheme means nothing, wherever it is written.
+func TestSchemes(t *testing.T) {
+	for _, uri := range []string{"DOCS://Guide", "docs://Guide", "Docs://Guide"} {
+		for _, grant := range []string{`resource.read{uris=["Docs://G*"]}`, "resource.read{uris=[DOCS://Guide]}", "rye.load.knowledge.s.docs.*"} {
+			if d := compile(t, grant).Decide(need(t, `resource.read{uri="`+uri+`",server=s}`)); !d.Allowed() {
+				t.Errorf("%s: %s", grant, d)
+			}
+		}
+		if d := compile(t, `resource.read{uris=["*A/B:c*","docs://g*"]}`).Decide(need(t, `resource.read{uri="`+uri+`"}`)); d.Allowed() {
+			t.Error(d)
+		}
+	}
+	if d := compile(t, `resource.read{uris=["*A/B:c*"]}`).Decide(need(t, `resource.read{uri="docs://A/B:c"}`)); !d.Allowed() {
+		t.Error(d)
+	}
+}
+
 // TestItems: no two URIs share an id, and what names one names no other.
 func TestItems(t *testing.T) {
 	uris := []string{

@@ -126,9 +126,19 @@ func parseName(text string, t KeyType) (name, error) {
 	case DottedKey:
 		return parseDotted(text)
 	case URIKey:
-		return newName(text, pattern.Query)
+		return newName(plainScheme(text), pattern.Query)
 	}
 	return newName(text, pattern.None)
+}
+
+// plainScheme writes a URI, or a pattern of some, with its scheme in the one form that all are compared
+// in: the case of its letters means nothing.
+func plainScheme(uri string) string {
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok || strings.ContainsFunc(scheme, func(r rune) bool { return isNotIDRune(r) && r != '+' }) {
+		return uri
+	}
+	return strings.ToLower(scheme) + ":" + rest
 }
 
 // parseDotted reads a Rye id pattern: "*" stays within one dotted segment, but a

@@ -267,8 +267,11 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 			continue
 		}
 		text := find(words, dim)
-		if dim == itemDim {
-			text = itemOf(find(words, "uri"))
+		switch dim {
+		case uriDim:
+			text = plainScheme(text)
+		case itemDim:
+			text = itemOf(plainScheme(find(words, uriDim)))
 		}
 		word, err := e.canonical(dim, text)
 		if err != nil {
