@@ -131,7 +131,7 @@ resources:
 		t.Fatal(err)
 	}
 	g := gateOf(t, map[string]string{
-		"some.md":   record(`resource.read: { uris: ["*://*/public", "db://u?x=1", "guide"] }`, "prompt.get: { names: [\"*\"] }"),
+		"some.md":   record(`resource.read: { uris: ["*://*/public", "db://u?x=1", "guide", "guide/*"] }`, "prompt.get: { names: [\"*\"] }"),
 		"all.md":    record(`resource.read: { uris: ["*"] }`, "prompt.get: { names: [\"*\"] }"),
 		"others.md": record(`resource.read: { uris: ["*"] }`, "prompt.get: { names: [\"*\"] }", "fs.read: { in: /w, paths: [a] }", "net.get: { hosts: [a.com] }", `memory.read: { keys: ["*"] }`),
 	})
@@ -181,7 +181,7 @@ resources:
 		}
 	}
 	name := &gate.Tool{Name: "s.name", Mapping: m.Tool("name"), View: r.View}
-	for text, want := range map[string]bool{"guide": true, "other": false} {
+	for text, want := range map[string]bool{"guide": true, "other": false, "guide/a": true, "guide/../a": false, "guide/%2e%2e/a": false} {
 		if v := g.Call("agents/some", name, args(t, `{"name":"`+text+`"}`)); v.Decision.Allowed() != want {
 			t.Errorf("some reads what is called %s: %v", text, v)
 		}

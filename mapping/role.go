@@ -178,8 +178,13 @@ func (w word) read(r *reading, at place) error {
 		q, err := capability.Keyed(w.verb)
 		return r.need(at, q, err)
 	}
-	if w.verb == readResource && w.dim == "uri" && strings.Contains(text, ":") {
-		return r.uri(r.tool.of, at, text)
+	if w.verb == readResource && w.dim == "uri" {
+		if strings.Contains(text, ":") {
+			return r.uri(r.tool.of, at, text)
+		}
+		if why := ambiguous(text); why != "" {
+			return r.need(at, capability.Beyond(w.verb, why), nil)
+		}
 	}
 	r.word(w, at, text)
 	return nil
