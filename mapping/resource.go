@@ -185,8 +185,7 @@ func unmapped(uri string) resource {
 	return resource{roles: []role{{reads: word{readResource, "uri"}}}}
 }
 
-// resource reads a URI by one role. Servers may look at nothing from where a query or fragment
-// begins, so that what a key is without that is needed as well; patterns of URIs see to it themselves.
+// resource reads a URI by one role.
 func (r *reading) resource(role role, at place, rest, uri string) error {
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
@@ -200,10 +199,8 @@ func (r *reading) resource(role role, at place, rest, uri string) error {
 			r.word(reads, at, uri)
 			return nil
 		}
-		key := strings.TrimPrefix(rest, "//")
-		r.word(reads, at, key)
-		if i := strings.IndexAny(key, "?#"); i >= 0 {
-			r.word(reads, at, key[:i])
+		for _, key := range keysOf(rest) {
+			r.word(reads, at, key)
 		}
 		return nil
 	}
@@ -215,6 +212,22 @@ func (r *reading) resource(role role, at place, rest, uri string) error {
 		return malformed(at.name, "cannot be read: %v", err)
 	}
 	return role.reads.read(r, place{value: doc.Root(), name: at.name})
+}
+
+// keysOf returns what servers may take for the key that a URI names. They may look at nothing from where a
+// query or fragment begins, nor at a user before a host; patterns of URIs see to that themselves.
+func keysOf(rest string) []string {
+	key, hosted := strings.CutPrefix(rest, "//")
+	keys := []string{key}
+	if i := strings.IndexAny(key, "?#"); i >= 0 {
+		key = key[:i]
+		keys = append(keys, key)
+	}
+	host, _, _ := strings.Cut(key, "/")
+	if i := strings.LastIndexByte(host, '@'); hosted && i >= 0 {
+		keys = append(keys, key[i+1:])
+	}
+	return keys
 }
 
 // uriPath returns the path of a file: URI, with what is escaped in it as it is: a
@@ -246,6 +259,12 @@ func ambiguous(rest string) string {
 	}
 	plain, _, _ := strings.Cut(rest, "?")
 	plain, _, _ = strings.Cut(plain, "#")
+	if authority, ok := strings.CutPrefix(plain, "//"); ok {
+		host, _, _ := strings.Cut(authority, "/")
+		if strings.LastIndexByte(host, '[') > strings.LastIndexByte(host, '@')+1 {
+			return "the URI holds a host in brackets behind another"
+		}
+	}
 	for seg := range strings.SplitSeq(plain, "/") {
 		if seg == "." || seg == ".." {
 			return "the URI holds . or .. as a segment"
