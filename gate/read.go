@@ -139,9 +139,7 @@ func (r *Resources) seems(chain capability.Chain, uri, template string) bool {
 // meets reports whether some grant to read resources and a template begin alike.
 func (r *Resources) meets(chain capability.Chain, template string) bool {
 	uri, _, _ := strings.Cut(template, "{")
-	if scheme, rest, ok := strings.Cut(uri, ":"); ok {
-		uri = strings.ToLower(scheme) + ":" + rest
-	}
+	uri = schemed(uri)
 	id := r.Item + "." + strings.NewReplacer("://", ".", "/", ".").Replace(uri)
 	for g := range chain[0].Set.All() {
 		begin, key := uri, "uris"
@@ -155,6 +153,7 @@ func (r *Resources) meets(chain capability.Chain, template string) bool {
 			if i := strings.IndexAny(name, "*?[{\\"); i >= 0 {
 				name = name[:i]
 			}
+			name = schemed(name)
 			if g.Inert() == "" && (strings.HasPrefix(name, begin) || strings.HasPrefix(begin, name)) {
 				return true
 			}
@@ -164,6 +163,14 @@ func (r *Resources) meets(chain capability.Chain, template string) bool {
 }
 
 const readResource = capability.Verb("resource.read")
+
+// schemed is what a URI begins with, with its scheme in small letters.
+func schemed(begin string) string {
+	if scheme, rest, ok := strings.Cut(begin, ":"); ok {
+		return strings.ToLower(scheme) + ":" + rest
+	}
+	return begin
+}
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
 // that is for agents that may read whatever it may become. So it is decided on a text

@@ -51,7 +51,7 @@ func TestTemplatesPromise(t *testing.T) {
 	needs := []string{"memory.read", "{ requires: [memory.read] }", "resource.read", "{ requires: [ { resource.read: x://y } ] }"}
 	grants := []string{
 		`resource.read: { uris: ["*"] }`, `resource.read: { uris: ["docs://*"] }`, `resource.read: { uris: ["docs://a*"] }`, `resource.read: { uris: ["docs://*/b"] }`,
-		`resource.read: { uris: ["docs://a/**"] }`, `resource.read: { uris: ["docs://a?q=*"] }`, `memory.read: { keys: ["*"] }`, `memory.read: { keys: ["a/*"] }`,
+		`resource.read: { uris: ["docs://a/**"] }`, `resource.read: { uris: ["Docs://b*"] }`, `resource.read: { uris: ["{docs,notes}://a*"] }`, `resource.read: { uris: ["docs://a?q=*"] }`, `memory.read: { keys: ["*"] }`, `memory.read: { keys: ["a/*"] }`,
 		`memory.read: { keys: ["*/b"] }`, `rye.load.knowledge: { ids: ["s.*"] }`, `rye.load.knowledge: { ids: ["s.docs.*"] }`, `rye.load.knowledge: { ids: ["s.docs.a.?"] }`,
 		"fs.read: { in: /w }", `net.get: { hosts: ["*"] }`,
 	}
