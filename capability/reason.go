@@ -45,7 +45,7 @@ func (d Decision) queried() string {
 	plain := *d.need
 	plain.words = slices.Clone(plain.words)
 	for _, without := range []struct{ what, why string }{
-		{"@", `no wildcard behind what a host begins with stands for its @: servers may look at nothing before it. In a pattern, a host ends at / or \?`},
+		{"@", "no wildcard behind what a host begins with stands for its @: servers may look at nothing before it"},
 		{meant, `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`},
 	} {
 		plain.words[0] = strings.Map(func(r rune) rune {

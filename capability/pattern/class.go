@@ -28,7 +28,7 @@ func (p *parser) class() error {
 	if reads.single() {
 		written = reads[0].lo
 	}
-	return p.enter(reads, p.part().behind(written)|behindWild)
+	return p.apart(func(in part) error { return p.enter(reads, in.behind(written)|behindWild) })
 }
 
 // span reads one character of a class, or a range.

@@ -73,7 +73,7 @@ func TestMatch(t *testing.T) {
 		{"[a-c]?x", '?', "aax", "a?x"},
 		{"d://t-*", '?', "d://t-a d://t-a/x@y d://t-a?@ d://t-a:80/x d://t-", "d://t-a@b d://t-@b/x d://t-a:b@c"},
 		{"d://t-*/x", '?', "d://t-a/x d://t-a/b/x d://t-a/b@c/x d://t-/x", "d://t-a@b/x d://t-a/b?/x"},
-		{"d://t?x*", '?', "d://t?x d://tax", "d://t@x d://t?x@"},
+		{"d://t?x*", '?', "d://t?x d://tax d://t?x@", "d://t@x d://tax@"},
 		{"d://*-t*", '?', "d://a-t d://u@a-t/x", "d://a-t@b"},
 		{"d://{a,b}*", '?', "d://ax d://b/@", "d://a@b"},
 		{"d://*/t-*", '?', "d://u@a/t-b@c", "d://u"},
@@ -87,7 +87,8 @@ func TestMatch(t *testing.T) {
 		{"d://t[?]*[#]*", '?', "d://t?x@#a@b", "d://t@?#"},
 		{"{d://t?x=1,d://u?x=1}", '?', "d://t?x=1 d://u?x=1", "d://t#x=1"},
 		{"d://{a/b,c/d}*", '?', "d://a/b@c d://c/d@", "d://a@b"},
-		{"d://{t/,u}*", '?', "d://t/a d://ua/@", "d://u@a"},
+		{"d://{t/,u}*", '?', "d://t/a d://ua/@ d://t/@", "d://u@a"},
+		{"d://t?x=*&y=*", '?', "d://t?x=a@b&y=@ d://tax=&y=", "d://tax=@&y= d://tax=&y=@"},
 		{"d:///t-*", '?', "d:///t-a@b", "d://t-a"},
 		{"a#*", '?', "a# a#b#?c", "a?"},
 	} {

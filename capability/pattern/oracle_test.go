@@ -23,7 +23,6 @@ type token struct {
 	spans [][2]rune
 	at    []int // where it stands in the text, and what is one with it
 	first bool  // no wildcard stands before
-	named bool  // what is written out before ends within a host
 }
 
 // maxSequences keeps the oracle from what the package must not do either.
@@ -38,30 +37,21 @@ func expand(text string) ([][]token, bool) {
 	return seqs, !o.overflow
 }
 
-// place says where in a URI tokens stand: in any sequence, as one that stands in several is one.
+// place says which tokens stand behind wildcards: in any sequence, as one that stands in several is one.
 func place(seqs [][]token) {
-	behind, named := map[int]bool{}, map[int]bool{}
+	behind := map[int]bool{}
 	for _, seq := range seqs {
-		written, wild := "", false
+		wild := false
 		for _, t := range seq {
 			for _, at := range t.at {
 				behind[at] = behind[at] || wild
-				named[at] = named[at] || inHost.MatchString(written)
 			}
 			wild = wild || t.kind != 'c'
-			switch {
-			case t.kind == 'c':
-				written += string(t.char)
-			case t.kind == '[' && len(t.spans) == 1 && t.spans[0][0] == t.spans[0][1]:
-				written += string(t.spans[0][0])
-			case t.kind == '[':
-				written += "x"
-			}
 		}
 	}
 	for _, seq := range seqs {
 		for i, t := range seq {
-			seq[i].first, seq[i].named = !behind[t.at[0]], named[t.at[0]]
+			seq[i].first = !behind[t.at[0]]
 		}
 	}
 }
@@ -207,7 +197,7 @@ func sequenceExpr(seq []token, sep rune) string {
 	notSep := `[^\x00]`
 	switch sep {
 	case pattern.Query:
-		return uriExpr(seq)
+		return uriExpr(seq, "")
 	case 0:
 	default:
 		notSep = fmt.Sprintf(`[^\x00\x{%x}]`, sep)
@@ -236,34 +226,43 @@ func sequenceExpr(seq []token, sep rune) string {
 	return b.String()
 }
 
-// uriExpr does the same for what keeps from a query.
-func uriExpr(seq []token) string {
-	var b strings.Builder
-	for i, t := range seq {
-		user := ""
-		if t.named {
-			user = "@"
-		}
-		switch {
-		case t.kind == 'c':
-			b.WriteString(regexp.QuoteMeta(string(t.char)))
-		case t.kind == '[':
-			b.WriteString(classExpr(t.spans, 0))
-		case t.star() && i == len(seq)-1 && t.named:
-			b.WriteString(`[^\x00@/#?]*(?:[/#?][^\x00]*)?`)
-		case t.star() && i == len(seq)-1:
-			b.WriteString(`[^\x00]*`)
-		case t.star() && t.named:
-			b.WriteString(`[^\x00@/#?]*(?:/[^\x00#?]*)?`)
-		case t.star():
-			b.WriteString(`[^\x00#?]*`)
-		case t.first:
-			b.WriteString(`[^\x00#` + user + `]`)
-		default:
-			b.WriteString(`[^\x00#?` + user + `]`)
-		}
+// uriExpr does the same for what keeps from a query, and within a host, by what is written out before,
+// from an @.
+func uriExpr(seq []token, before string) string {
+	if len(seq) == 0 {
+		return ""
 	}
-	return b.String()
+	t, rest, named := seq[0], seq[1:], inHost.MatchString(before)
+	then := func(written string) string { return uriExpr(rest, before+written) }
+	user := ""
+	if named {
+		user = "@"
+	}
+	switch {
+	case t.kind == 'c':
+		return regexp.QuoteMeta(string(t.char)) + then(string(t.char))
+	case t.kind == '[' && len(t.spans) == 1 && t.spans[0][0] == t.spans[0][1]:
+		return classExpr(t.spans, 0) + then(string(t.spans[0][0]))
+	case t.kind == '[':
+		return classExpr(t.spans, 0) + then("x")
+	case t.star():
+		return starExpr(named, len(rest) == 0, then)
+	case t.first:
+		return `(?:\?` + then("?") + `|[^\x00#?` + user + `]` + then("") + `)`
+	}
+	return `[^\x00#?` + user + `]` + then("")
+}
+
+func starExpr(named, last bool, then func(written string) string) string {
+	switch {
+	case last && named:
+		return `[^\x00@/#?]*(?:[/#?][^\x00]*)?`
+	case last:
+		return `[^\x00]*`
+	case named:
+		return `[^\x00@/#?]*(?:` + then("") + `|/[^\x00#?]*` + then("/") + `)`
+	}
+	return `[^\x00#?]*` + then("")
 }
 
 func classExpr(spans [][2]rune, sep rune) string {

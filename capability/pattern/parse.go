@@ -179,7 +179,7 @@ func (p *parser) literal() error {
 		return err
 	}
 	before := p.front
-	if err := p.enter(one(r), p.part().behind(r)); err != nil || r != p.sep {
+	if err := p.apart(func(in part) error { return p.enter(one(r), in.behind(r)) }); err != nil || r != p.sep {
 		return err
 	}
 	p.bounds.join(&p.front)
@@ -195,22 +195,25 @@ func (p *parser) literal() error {
 
 // stars reads * or **.
 func (p *parser) stars() error {
-	start, in := p.at, p.part()
+	start := p.at
 	for p.at < len(p.text) && p.text[p.at] == '*' {
 		p.at++
 	}
 	stars := p.at - start
-	switch {
-	case stars > 2:
+	if stars > 2 {
 		return p.fail(start, "there is no wildcard of three stars")
-	case in&inName != 0:
-		return p.fromName()
-	case stars == 1:
-		return p.run(p.star, in)
 	}
-	err := p.run(p.any, in)
-	p.supers.add(len(p.machine.reads) - 1)
-	return err
+	return p.apart(func(in part) error {
+		switch {
+		case in&inName != 0:
+			return p.fromName(in)
+		case stars == 1:
+			return p.run(p.star, in)
+		}
+		err := p.run(p.any, in)
+		p.supers.add(len(p.machine.reads) - 1)
+		return err
+	})
 }
 
 // run reads any number of characters: a state that can be entered from itself, and passed by.

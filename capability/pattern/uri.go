@@ -1,6 +1,10 @@
 package pattern
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // A part is where in a URI one may be, by what is written out before. Wildcards do not count: what
 // they stand for may end there as well. Behind a host there is nothing to tell apart.
@@ -40,20 +44,46 @@ func (p part) behind(r rune) part {
 	return next
 }
 
-// part is where what comes next may stand.
-func (p *parser) part() (all part) {
-	p.front.each(func(q int) { all |= p.parts[q] })
-	return all
+// apart reads what comes next in each part of a URI where it may stand, as other alternatives are before
+// it: each is what it is by itself. Only a wildcard is before it for all of them.
+func (p *parser) apart(read func(in part) error) error {
+	if !p.uri {
+		return read(0)
+	}
+	before, after := p.front, states{}
+	wild, groups := part(0), map[part]states{}
+	before.each(func(q int) {
+		wild |= p.parts[q] & behindWild
+		in := p.parts[q] &^ behindWild
+		group := groups[in]
+		group.add(q)
+		groups[in] = group
+	})
+	for _, in := range slices.Sorted(maps.Keys(groups)) {
+		p.front = groups[in]
+		if err := read(in | wild); err != nil {
+			return err
+		}
+		after.join(&p.front)
+	}
+	p.front = after
+	return nil
 }
 
 // some reads one character, whichever. In a URI it is that a query begins with as well, where all
 // before it is written out: who writes db://t?x=1 means that.
 func (p *parser) some() error {
-	reads, part := p.star, p.part()
-	if p.uri && part&behindWild == 0 {
-		reads = anything().without('#')
-	}
-	return p.enter(part.within(reads), part|behindWild)
+	return p.apart(func(in part) error {
+		before := p.front
+		if err := p.enter(in.within(p.star), in|behindWild); err != nil || !p.uri || in&behindWild != 0 {
+			return err
+		}
+		other := p.front
+		p.front = before
+		err := p.enter(one('?'), in.behind('?')|behindWild)
+		p.front.join(&other)
+		return err
+	})
 }
 
 // within leaves out what would make another host of one whose name has begun: what stands before
@@ -66,8 +96,7 @@ func (p part) within(reads set) set {
 }
 
 // fromName reads a star in the name of a host, which can go on behind that with an @ too.
-func (p *parser) fromName() error {
-	in := p.part()
+func (p *parser) fromName(in part) error {
 	if err := p.run(in.within(p.star).without('/'), in); err != nil {
 		return err
 	}
