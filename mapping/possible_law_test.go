@@ -35,6 +35,10 @@ var (
 			"memory.write{keys=[k]}", "memory.write{keys=[\"k*\"]}", "memory.read{keys=[\"*k\",j]}", "memory.read{keys=[\"*\"]}", "resource.read{uris=[\"k?\",kk]}",
 			"secret.use{names=[k]}",
 		},
+		"uri": {
+			"resource.read{uris=[\"db://k*\"]}", "resource.read{uris=[\"*://x\",kk]}", "fs.read{in=/w,paths=[a,b]}", "net.get{hosts=[a.com]}",
+			"net.get{hosts=[\"*.b.com\"]}", "memory.read{keys=[\"*k\",\"f*\"]}", "memory.read{keys=[\"https://a.com/\",\"file:///w/a\"]}",
+		},
 		"records": {
 			"records.update{classes=[note]}", "records.update{paths=[\"a/*\"]}", "records.update{classes=[\"n*\"],paths=[a/b,\"agents/*\"]}", "agent.update{ids=[a]}", "agent.update",
 			"records.update", "records.update{classes=[agent]}",
@@ -50,7 +54,8 @@ var (
 			"net.get", "net.post", long{"verb": "net", "method": "m"}, long{"verb": "net", "method": "m", "default": "POST"}, long{"verb": "net.put", "as": "host"},
 		},
 		"proc": {"proc.exec", "proc.exec", long{"in": "proc.exec"}, "proc.eval", long{"in": "proc.eval"}, long{"argv0": "proc.exec"}, long{"argv": "proc.exec"}, long{"env": "proc.exec"}},
-		"key":  {"memory.write", "memory.read", "resource.read", "secret"},
+		"key":  {"memory.write", "memory.read", "secret"},
+		"uri":  {"resource.read", "resource.read", "resource.read", "memory.read"},
 		"records": {
 			long{"verb": "records.update", "dim": "class"}, long{"verb": "records.update", "dim": "path"}, long{"verb": "agent.update", "dim": "id"},
 		},
@@ -81,7 +86,12 @@ var (
 			"/w", "/w/a", "/x",
 			long{},
 		},
-		"key":     {"k", "kk", "j", "kx", "x", "xk"},
+		"key": {"k", "kk", "j", "kx", "x", "xk", "f", "https://a.com/", "file:///w/a"},
+		"uri": {
+			"kk", "db://k", "db://kk", "db://k@x", "db://x", "db://k://x", "DB://k", "x://x", "k", "j", "f", "file:/w/a", "file:///w", "file:///w/a", "file:///w/b", "file:///w/x", "file:///w/a/a",
+			"file:///w/a/b", "file:///w/a/x", "file:///w/a/x.go", "file:///w/b/x", "file:///x", "https://a.com/", "https://b.com/", "https://x.b.com/", "https://x.com/",
+			"http://10.0.0.0/", "http://10.0.0.0:8443/", "https://example.com/", "https://example.com:8443/", "https://a.com:8443/", "https://x.b.com:8443/", "http://10.0.0.0:80/",
+		},
 		"records": {"note", "n", "a/b", "a/x", "agents/a", "agent", "agents/x", "a", "x", "agents/b"},
 		"tool":    {"s.t", "s.u", "k", "j", "x", long{"r": "k"}, long{"Accept": "x"}, []any{"k", long{"r": "k"}}},
 	}
@@ -291,7 +301,7 @@ func (c *lawCase) link(t testing.TB, grants []string) capability.Link {
 // written, or has too many calls.
 func newLawCase(t testing.TB, r *rand.Rand) (c lawCase, ok bool) {
 	t.Helper()
-	kinds := []string{pick(r, []string{"fs", "fs", "net", "proc", "proc", "key", "records", "tool"})}
+	kinds := []string{pick(r, []string{"fs", "fs", "net", "proc", "proc", "key", "uri", "uri", "records", "tool"})}
 	if r.IntN(2) == 0 {
 		kinds = append(kinds, pick(r, []string{"fs", "net", "key", "tool"}))
 	}

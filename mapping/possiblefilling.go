@@ -107,6 +107,7 @@ func (n *node) places(object *node, visit func(n, object *node)) {
 type state struct {
 	node, object *node
 	present      bool
+	as           capability.Verb // that a URI of a resource needs instead of its own, "" for that
 }
 
 // fillings visits the ways to fill in a place and what is inside it, as [reading]
@@ -116,8 +117,10 @@ func (n *node) fillings(object *node) iter.Seq[[]state] {
 		if !yield(n.absent(object, nil)) {
 			return
 		}
-		if len(n.roles) > 0 && !yield([]state{{n, object, true}}) {
-			return
+		for _, as := range n.kinds() {
+			if !yield([]state{{n, object, true, as}}) {
+				return
+			}
 		}
 		if n.elements != nil {
 			for s := range n.elements.fillings(object) {
@@ -136,11 +139,23 @@ func (n *node) fillings(object *node) iter.Seq[[]state] {
 	}
 }
 
+// kinds lists what a value at a place may be: where it is the URI of a resource, also that of a file, one of
+// the web, and what the mapping says more of.
+func (n *node) kinds() []capability.Verb {
+	switch {
+	case len(n.roles) == 0:
+		return nil
+	case slices.ContainsFunc(n.roles, func(r role) bool { return isResource(r.reads) }):
+		return []capability.Verb{"", "fs.read", "net.get", readResource}
+	}
+	return []capability.Verb{""}
+}
+
 // absent lists the places that are absent together.
 func (n *node) absent(object *node, states []state) []state {
 	n.places(object, func(n, object *node) {
 		if len(n.roles) > 0 {
-			states = append(states, state{n, object, false})
+			states = append(states, state{node: n, object: object})
 		}
 	})
 	return states

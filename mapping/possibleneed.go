@@ -112,6 +112,9 @@ func (f *filling) present(s state, r *role) bool {
 			f.ask(reads.verb)
 			return true
 		}
+		if s.as != "" && isResource(reads) {
+			return f.elsewhere(s)
+		}
 		d := f.dim(reads)
 		d.values = append(d.values, f.blank(s, reads.dim))
 	case command:
@@ -123,6 +126,21 @@ func (f *filling) present(s state, r *role) bool {
 		p.starts = append(p.starts, []capability.Part{f.blank(s, as)})
 	case part:
 		return f.part(s, reads)
+	}
+	return true
+}
+
+// elsewhere reads the URI of a resource that needs another verb. Of what the mapping says is something
+// else no more is known than that.
+func (f *filling) elsewhere(s state) bool {
+	f.unclear = f.unclear || len(s.node.roles) > 1 || s.as == readResource
+	switch s.as {
+	case "fs.read":
+		f.ask(s.as, f.blank(s, "path"))
+	case "net.get":
+		f.ask(s.as, f.blank(s, asURL))
+	default:
+		return len(f.tool.of.resources) > 0
 	}
 	return true
 }
@@ -315,6 +333,9 @@ func (f *filling) try() bool {
 			g.words = []string{f.method}
 		} else if i := slices.Index(f.blanks, s.node); i >= 0 && i < len(witness) {
 			g.words = witness[i]
+			if s.as == "fs.read" && len(g.words) > 0 {
+				g.words = []string{"file://" + g.words[0]}
+			}
 		}
 		f.given[s.node] = g
 	}

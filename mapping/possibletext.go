@@ -48,8 +48,8 @@ func (w *wish) give(name, text string) {
 // reach finds the place where a text can stand under a name, and the rest of the
 // name inside the value there.
 func (n *node) reach(name string) (at *node, rest string, ok bool) {
-	if len(n.roles) > 0 {
-		return n, name, !slices.ContainsFunc(n.roles, func(r role) bool { return !r.holds(name) })
+	if len(n.roles) > 0 && !slices.ContainsFunc(n.roles, func(r role) bool { return !r.holds(name) }) {
+		return n, name, true
 	}
 	for _, m := range n.members {
 		own := argName(m.name)

@@ -178,7 +178,7 @@ func (w word) read(r *reading, at place) error {
 		q, err := capability.Keyed(w.verb)
 		return r.need(at, q, err)
 	}
-	if w.verb == readResource && w.dim == "uri" {
+	if isResource(w) {
 		if strings.Contains(text, ":") {
 			return r.uri(r.tool.of, at, text)
 		}
@@ -189,6 +189,9 @@ func (w word) read(r *reading, at place) error {
 	r.word(w, at, text)
 	return nil
 }
+
+// isResource reports whether a role is that of the URI of a resource.
+func isResource(r reader) bool { return r == reader(word{readResource, "uri"}) }
 
 func (r *reading) word(w word, at place, text string) {
 	d := r.wordsOf(w.verb).of(w.dim)

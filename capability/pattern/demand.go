@@ -206,7 +206,7 @@ func (p *Pattern) leading() string {
 
 // plainest returns the character of a set that reads best.
 func (s set) plainest() rune {
-	for _, r := range "xa0_" {
+	for _, r := range "xa0_/" {
 		if slices.ContainsFunc(s, func(sp span) bool { return sp.lo <= r && r <= sp.hi }) {
 			return r
 		}
