@@ -182,7 +182,7 @@ func (l *language) match(s string) bool {
 // translate returns nil for a pattern with too many alternatives.
 func translate(text string, sep rune) *language {
 	seqs, ok := expand(text)
-	if !ok {
+	if !ok || sep == pattern.Query && strings.Count(text, "*")*len(seqs) > maxSequences { // what follows is written for each
 		return nil
 	}
 	var exprs []string
