@@ -134,7 +134,7 @@ func (c *call) answer() reply {
 			return r
 		}
 		if !c.catchUp() {
-			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()})
+			return c.deny(revoked())
 		}
 	}
 	return c.deny(restless())
@@ -145,6 +145,11 @@ func (c *call) answer() reply {
 func (c *call) catchUp() bool {
 	c.stale, c.policy = false, c.server.policy.Load()
 	return c.credential == "" || c.policy.holds(c.credential, c.agent, c.server.now())
+}
+
+// revoked is the verdict on what is asked for with a token that is good no more.
+func revoked() gate.Verdict {
+	return gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()}
 }
 
 // restless is the verdict on what no policy lasted long enough for.
@@ -260,6 +265,9 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 		// that went: it is decided anew.
 		c.stale = true
 		return reply{}, false
+	}
+	if !c.server.holds(c.credential, c.agent) { // it may have waited for long
+		return c.deny(revoked()), false
 	}
 	e := c.event("decision")
 	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())

@@ -342,6 +342,9 @@ func (c *call) exchange(o *order) (upstream.Answer, error) {
 		reach := leash.New(ctx).Within(c.patience(o.line.up()))
 		conn, err := o.line.link.Conn(reach)
 		reach.Cut(nil)
+		if err == nil && !c.server.holds(c.credential, c.agent) { // which is looked at again for what is up
+			err = &refused{revoked()}
+		}
 		if err != nil {
 			return upstream.Answer{}, err
 		}

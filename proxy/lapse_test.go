@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -230,3 +231,45 @@ func TestNoSessionOfRevoked(t *testing.T) {
 type reading func([]byte) (int, error)
 
 func (r reading) Read(p []byte) (int, error) { return r(p) }
+
+// TestExpiredMeanwhile: a request that waits for a server as its token expires is answered as one that comes
+// with it then. Nothing is called for it, and it is shown no list.
+func TestExpiredMeanwhile(t *testing.T) {
+	for _, test := range []struct {
+		method, params string
+		again          bool // what the server has is known, and it is to be reached anew
+	}{
+		{"tools/list", "{}", false},
+		{"tools/call", `{"name":"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}}`, false},
+		{"tools/call", `{"name":"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}}`, true},
+		{"resources/read", `{"uri":"file://$ROOT/docs/a"}`, false},
+	} {
+		for _, mayAsk := range [][]string{nil, {"elicitation"}} {
+			t.Run(fmt.Sprint(test.method, test.again, mayAsk), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &scripted{}
+					up := files(t, s)
+					up.MayAsk = mayAsk
+					w := start(t, map[string]string{"scout": reader}, up)
+					w.token(t, "scout", time.Minute)
+					w.adopt()
+					if test.again {
+						w.client("scout").modern("tools/list", "{}", "{}")
+					} else {
+						s.slow = 2 * time.Second
+					}
+					time.Sleep(time.Minute - time.Second)
+					if test.again {
+						must(t, s.conns[0].Close())
+						s.unreachable.Store(true)
+						time.AfterFunc(2*time.Second, func() { s.unreachable.Store(false) })
+					}
+					a := w.client("scout").modern(test.method, strings.ReplaceAll(test.params, "$ROOT", w.root), "{}")
+					if calls := s.calls(); len(calls) > 0 || a.Error == nil && denialOf(t, a).Code == "" {
+						t.Errorf("%d calls go up: %s", len(calls), a.Raw)
+					}
+				})
+			})
+		}
+	}
+}

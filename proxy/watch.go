@@ -430,7 +430,7 @@ func (c *call) allowed(uri string) (*watched, bool) {
 			return nil, false
 		}
 		if !c.catchUp() {
-			c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: errRevoked.Error()})
+			c.deny(revoked())
 			return nil, false
 		}
 	}
