@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"capgate/agents"
+	"capgate/gate"
 	"capgate/mapping"
 	"capgate/proxy"
 	"capgate/upstream"
@@ -143,4 +145,19 @@ func TestHostileBodiesOfTooManyRequests(t *testing.T) {
 	}
 	close(until)
 	all.Wait()
+}
+
+// TestReachedAsPolicyComes: no connection is made by a policy that has gone, as nobody would end it: the server
+// of an agent that is gone, say, would run on.
+func TestReachedAsPolicyComes(t *testing.T) {
+	w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))
+	for name, next := range map[string]*proxy.Policy{
+		"the agent is gone":  {Gate: &gate.Gate{Roster: new(agents.Roster)}, Upstreams: w.ups},
+		"the server is gone": {Gate: &gate.Gate{Roster: new(agents.Roster)}},
+	} {
+		w.adopt()
+		if w.server.KeepsStale("scout", next) {
+			t.Error(name)
+		}
+	}
 }

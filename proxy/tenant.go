@@ -158,14 +158,13 @@ func (b *bucket) wait(perMinute int) int {
 // agents share has one for all of them. Only the policy in force opens any, and for
 // nobody whom it does not know.
 func (t *tenant) line(u *Upstream) (*line, error) {
-	p := t.server.policy.Load()
-	if !p.knows(t.agent) {
-		return nil, errStale
-	}
 	if t.outer != nil && !u.asksClient() {
 		return t.outer.line(u)
 	}
 	if u.Shared && t.agent != "" {
+		if !t.server.policy.Load().knows(t.agent) {
+			return nil, errStale
+		}
 		shared, err := t.server.tenant("")
 		if err != nil {
 			return nil, err
@@ -177,7 +176,8 @@ func (t *tenant) line(u *Upstream) (*line, error) {
 	if t.closed {
 		return nil, errClosed
 	}
-	if p.upstream(u.Name) != u {
+	p := t.server.policy.Load() // under the lock: what one of before has made is ended with it held
+	if p.upstream(u.Name) != u || !p.knows(t.agent) {
 		return nil, errStale
 	}
 	l, ok := t.lines[u.Name]
