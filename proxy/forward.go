@@ -412,8 +412,9 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	}
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
+	may := func() error { return cmp.Or(c.current(o), c.still(o)) }
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-		if err := cmp.Or(c.current(o), c.still(o)); err != nil {
+		if err := may(); err != nil {
 			return upstream.Answer{}, err
 		}
 		o.line.loudness(ctx, conn, c.logLevel())
@@ -422,6 +423,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 			return upstream.Answer{}, err
 		}
 		r.Into, r.Room = into, c.room
+		r.May = may
 		answer, err := conn.Call(ctx, r, sink)
 		return typed(conn.Info(), answer, c.modern), err
 	})

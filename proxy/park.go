@@ -187,6 +187,12 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		return nil, err
 	}
 	r.Room = p
+	r.May = func() error {
+		if c.server.policy.Load() != decided {
+			return errStale
+		}
+		return c.still(o)
+	}
 	r.Around, r.Sent = nil, nil // it may go up once more: what it stands in is nobody else's
 	o.line.begin(c, p)
 	c.server.work.Go(func() {
@@ -194,10 +200,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer close(p.done)
 		defer o.line.finish(c)
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-			if c.server.policy.Load() != decided {
-				return upstream.Answer{}, errStale
-			}
-			if err := c.still(o); err != nil {
+			if err := r.May(); err != nil {
 				return upstream.Answer{}, err
 			}
 			o.line.loudness(ctx, conn, level)

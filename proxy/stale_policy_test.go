@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"capgate/mapping"
 	"capgate/proxy"
 	"capgate/upstream"
+	"capgate/wire"
 )
 
 // H: a call is decided by the grants of one policy and the mapping of another.
@@ -158,6 +160,70 @@ func TestReachedAsPolicyComes(t *testing.T) {
 		w.adopt()
 		if w.server.KeepsStale("scout", next) {
 			t.Error(name)
+		}
+	}
+}
+
+// TestGrantTakenWhileAuthorized: what waits for a token that its server accepts does not go up when the grant
+// was taken meanwhile, before the server is asked at all and once it has wanted another token.
+func TestGrantTakenWhileAuthorized(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		for name, mayAsk := range map[string][]string{"": nil, "parked": {"elicitation"}} {
+			t.Run(fmt.Sprint(name, refused), func(t *testing.T) {
+				var w *world
+				var armed atomic.Bool
+				var done, wanted atomic.Int64
+				server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					m, err := wire.Parse(body)
+					if err != nil { // who wants to listen
+						rw.WriteHeader(http.StatusMethodNotAllowed)
+						return
+					}
+					method, _ := m.Root().Get("method")
+					id, _ := m.Root().Get("id")
+					result := `{"tools":[` + tool("read_text_file", "path") + `]}`
+					switch {
+					case id.Kind() == wire.Invalid:
+						rw.WriteHeader(http.StatusAccepted)
+						return
+					case method.Equal("initialize"):
+						result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+					case method.Equal("tools/call") && refused && wanted.Add(1) == 1:
+						rw.WriteHeader(http.StatusUnauthorized)
+						return
+					case method.Equal("tools/call"):
+						done.Add(1)
+						result = `{"content":[]}`
+					}
+					rw.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(rw, `{"jsonrpc":"2.0","id":`+string(id.Raw())+`,"result":`+result+`}`)
+				}))
+				t.Cleanup(server.Close)
+				up := files(t, &scripted{})
+				up.Process, up.MayAsk = false, mayAsk
+				up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+					p.Client.Protocol = "2025-11-25"
+					return upstream.Dial(ctx, upstream.Endpoint{
+						Name: "files", URL: server.URL, Transport: "http",
+						Authorize: func(_ context.Context, again bool) (string, error) {
+							if again == refused && armed.Swap(false) {
+								w.write("scout", strings.ReplaceAll(reader, "docs", "notes"))
+								w.adopt()
+							}
+							return "", nil
+						},
+					}, upstream.Options{Client: p.Client, Events: p.Events})
+				}
+				w = start(t, map[string]string{"scout": reader}, up)
+				c := w.client("scout")
+				c.modern("tools/list", "{}", "{}")
+				armed.Store(true)
+				a := c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`)
+				if d := denialOf(t, a); d.Code != "scope_violation" || done.Load() != 0 {
+					t.Errorf("%d go up: %s", done.Load(), a.Raw)
+				}
+			})
 		}
 	}
 }

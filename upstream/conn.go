@@ -53,6 +53,12 @@ type Request struct {
 	// more, which may be after Call has returned. It may never be called.
 	Sent func()
 
+	// May, if there is one, is asked in the goroutine of Call whenever the request is about to
+	// go to a server over HTTP, which may be long after Call was made: it waits for a token,
+	// and goes once more with another. With its error the request does not go, and that is
+	// the error of Call.
+	May func() error
+
 	// Into is memory that the answer may be read into, and is grown as needed. Nil
 	// is for the answer to have memory of its own.
 	Into *[]byte

@@ -333,7 +333,10 @@ func (t *target) try(ctx context.Context, like *http.Request, header http.Header
 	}
 	if body.data != nil {
 		req.ContentLength = int64(len(body.data))
-		req.Body, _ = body.open() // it is held until this returns
+		var err error
+		if req.Body, err = body.open(); err != nil { // it is held until this returns, and so may not go
+			return nil, err
+		}
 		req.GetBody = body.open
 	}
 	resp, err := t.carrier.RoundTrip(req)

@@ -83,6 +83,7 @@ func (x *exchange) run(r Request) (Answer, error) {
 	}
 	body, lent := r.message(nil, x.id)
 	p := newParcel(body)
+	p.may = r.May
 	if lent && len(body) >= largeBody {
 		p.sent = r.Sent
 	}

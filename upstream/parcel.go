@@ -21,6 +21,8 @@ type parcel struct {
 	data []byte
 	sent func() // called then, of a large one; nil: nobody wants to know
 
+	may func() error // says why it must not go any more; nil: nothing does
+
 	mu   sync.Mutex
 	uses int
 }
@@ -29,9 +31,14 @@ func newParcel(data []byte) *parcel { return &parcel{data: data, uses: 1} }
 
 var errReleased = errors.New("the body is out of use")
 
-// open returns a reader of the body. Without anybody to be told there is no need
-// to know when it is closed.
+// open returns a reader of the body, if it may go still. Without anybody to be told there
+// is no need to know when it is closed.
 func (p *parcel) open() (io.ReadCloser, error) {
+	if p.may != nil {
+		if err := p.may(); err != nil {
+			return nil, err
+		}
+	}
 	if p.sent == nil {
 		return io.NopCloser(bytes.NewReader(p.data)), nil
 	}
