@@ -200,10 +200,10 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer close(p.done)
 		defer o.line.finish(c)
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+			o.line.loudness(ctx, conn, level)
 			if err := r.May(); err != nil {
 				return upstream.Answer{}, err
 			}
-			o.line.loudness(ctx, conn, level)
 			answer, err := conn.Call(ctx, r, p)
 			return typed(conn.Info(), answer, true), err
 		})

@@ -227,3 +227,28 @@ func TestGrantTakenWhileAuthorized(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantTakenWhileToldOfLogs: a server that takes its time to hear which logs are wanted gets no call
+// whose grant was taken meanwhile.
+func TestGrantTakenWhileToldOfLogs(t *testing.T) {
+	for name, mayAsk := range map[string][]string{"": nil, "parked": {"elicitation"}} {
+		t.Run(name, func(t *testing.T) {
+			var w *world
+			s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+				if r.Method == "logging/setLevel" {
+					w.write("scout", strings.ReplaceAll(reader, "docs", "notes"))
+					w.adopt()
+				}
+				return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+			}}
+			up := files(t, s)
+			up.MayAsk = mayAsk
+			w = start(t, map[string]string{"scout": reader}, up)
+			a := w.client("scout").modern("tools/call",
+				`{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}},"io.modelcontextprotocol/logLevel":"debug"`)
+			if d := denialOf(t, a); d.Code != "scope_violation" || len(s.calls()) != 0 {
+				t.Errorf("%d go up: %s", len(s.calls()), a.Raw)
+			}
+		})
+	}
+}
