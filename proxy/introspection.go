@@ -116,6 +116,11 @@ func (c *call) explain() (result []byte, denied *gate.Verdict) {
 		return []byte(`{"decision":"allow"}`), nil
 	}
 	t, v := asked.judge()
+	if t != nil {
+		if _, unfilled := asked.blanks(v, t.mirror); unfilled != nil {
+			v = *unfilled
+		}
+	}
 	if t != nil && v.Decision.Allowed() {
 		return []byte(`{"decision":"allow"}`), nil
 	}
