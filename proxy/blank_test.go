@@ -221,11 +221,10 @@ func TestSecretsThatAreNotFilledIn(t *testing.T) {
 				w.silent(a.Raw)
 				w.introspect = true
 				w.adopt()
-				said := w.client(test.agent).modern("tools/call", `{"name":"capgate__explain","arguments":{"tool":"web__post","arguments":`+test.arguments+`}}`, "{}")
-				if why := texts(t, said); !strings.Contains(why, `"code":"`+test.code+`"`) {
-					t.Errorf("explained as %.300s", why)
+				if a = w.client(test.agent).modern("tools/call", `{"name":"capgate__explain","arguments":{"tool":"web__post","arguments":`+test.arguments+`}}`, "{}"); !strings.Contains(texts(t, a), `"code":"`+test.code+`"`) {
+					t.Errorf("explained as %.300s", a.Raw)
 				}
-				w.silent(said.Raw)
+				w.silent(a.Raw)
 			}
 		})
 	}

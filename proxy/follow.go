@@ -36,9 +36,13 @@ type following struct {
 }
 
 // watch has a server tell an agent of changes to a resource. However many watch it, the
-// server is asked once. Who watches is there before it is, as it may tell at once.
-func (l *line) watch(ctx context.Context, agent *tenant, uri string, enter func()) error {
+// server is asked once. Who watches is there before it is, as it may tell at once. Whether
+// it may be asked is looked at once it is up.
+func (l *line) watch(ctx context.Context, agent *tenant, uri string, may func() error, enter func()) error {
 	conn, err := l.link.Conn(ctx)
+	if err == nil {
+		err = may()
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"capgate/agents"
@@ -250,5 +251,45 @@ func TestGrantTakenWhileToldOfLogs(t *testing.T) {
 				t.Errorf("%d go up: %s", len(s.calls()), a.Raw)
 			}
 		})
+	}
+}
+
+// TestGrantTakenWhileWatched: a server that takes its time to come up is not asked to tell of what may not be
+// read any more by then, and of what may still be it is.
+func TestGrantTakenWhileWatched(t *testing.T) {
+	const grants = "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes:///%s\"] }\n---\n"
+	for _, stays := range []bool{false, true} {
+		for _, modern := range []bool{false, true} {
+			t.Run(fmt.Sprint(stays, modern), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"notes:///a","name":"a"}]`}}
+					w := start(t, map[string]string{"scout": fmt.Sprintf(grants, "*")}, &proxy.Upstream{Name: "notes", Prefix: "notes", Open: s.open})
+					c := w.client("scout")
+					c.initialize("{}")
+					c.request("resources/list", "{}")
+					time.Sleep(5 * time.Second)
+					must(t, s.conns[0].Close())
+					s.unreachable.Store(true)
+					time.AfterFunc(time.Second, func() {
+						w.write("scout", fmt.Sprintf(grants, map[bool]string{true: "[a-c]", false: "b"}[stays]))
+						w.adopt()
+						s.unreachable.Store(false)
+					})
+					if modern {
+						ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+						defer cancel()
+						ack := listenOnce(ctx, t, w.client("scout"), `{"resourceSubscriptions":["notes:///a"]}`)
+						if strings.Contains(ack, "notes:///a") != stays {
+							t.Error(ack)
+						}
+					} else if a := c.request("resources/subscribe", uriParams("notes:///a")); (a.Error == nil) != stays {
+						t.Error(a.Raw)
+					}
+					if n := len(s.calls()); (n == 1) != stays {
+						t.Errorf("it is asked %d times", n)
+					}
+				})
+			})
+		}
 	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -158,10 +159,11 @@ func (c *call) watch(by watcher, was, w *watched) (err error) {
 	if w.line != nil {
 		ctx, cancel := context.WithTimeout(c.ctx, c.patience(w.line.up()))
 		defer cancel()
-		err = w.line.watch(ctx, w.agent, w.uri, a.enter)
+		may := func() error { return c.current(&order{line: w.line}) }
+		err = w.line.watch(ctx, w.agent, w.uri, may, a.enter)
 	}
 	switch {
-	case err != nil && digest != "":
+	case err != nil && digest != "" && !errors.Is(err, errStale):
 		c.server.log.Debug("a server does not tell of a skill's file", "upstream", w.line.up().Name, "error", err)
 		now, err = &watched{agent: w.agent, uri: w.uri, digest: digest}, nil
 	case err != nil:
@@ -401,17 +403,24 @@ func (c *call) hear(l *listener, uri string) bool {
 		c.deny(gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: "too many subscriptions, or calls in a minute"})
 		return false
 	}
-	w, ok := c.allowed(uri)
-	if !ok {
-		return false
-	}
-	if err := c.watch(l, nil, w); err != nil {
+	for range maxTurns {
+		w, ok := c.allowed(uri)
+		if !ok {
+			return false
+		}
+		err := c.watch(l, nil, w)
+		if err == nil {
+			c.outcome(0, "")
+			return true
+		}
 		c.outcome(0, err.Error())
-		c.notice("a subscription failed", "error", err)
-		return false
+		if !errors.Is(err, errStale) {
+			c.notice("a subscription failed", "error", err)
+			return false
+		}
 	}
-	c.outcome(0, "")
-	return true
+	c.deny(restless())
+	return false
 }
 
 // allowed decides on one resource, anew when another policy comes meanwhile. The agent sees
