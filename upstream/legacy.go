@@ -235,13 +235,15 @@ func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
 }
 
 // post sends a message, and says what came of that. Who does not want to know does
-// not break it off, as with [web.Notify].
+// not break it off, as with [web.Notify], but nothing is begun for who has left.
 func (f *feed) post(ctx context.Context, body []byte) <-chan error {
 	posted := make(chan error, 1)
 	go func() {
 		bound := leash.New(f.life).Lend(ctx).Within(replyTime)
 		defer bound.Cut(nil)
-		err := f.deliver(bound, body)
+		p := newParcel(body)
+		p.may = ctx.Err
+		err := f.deliver(bound, p)
 		posted <- err
 		var failed *Failed
 		if errors.As(err, &failed) && failed.Lost {
@@ -251,8 +253,8 @@ func (f *feed) post(ctx context.Context, body []byte) <-chan error {
 	return posted
 }
 
-func (f *feed) deliver(ctx context.Context, body []byte) error {
-	resp, err := f.send(ctx, f.to, *f.header.Load(), body) //nolint:bodyclose // discard closes it
+func (f *feed) deliver(ctx context.Context, p *parcel) error {
+	resp, err := f.carry(ctx, f.to, *f.header.Load(), p) //nolint:bodyclose // discard closes it
 	if err != nil {
 		return err
 	}
