@@ -34,6 +34,9 @@ func (c *call) complete() reply {
 		if p == nil {
 			return c.deny(denied)
 		}
+		if p.skill != nil { // which takes no arguments
+			return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}
+		}
 		l, v = p.line, c.withhold(c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name)), p.held, promptPin+p.name)
 		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
 		finds = func(cat *catalogue) *line {
@@ -118,8 +121,8 @@ func (c *catalogue) template(text string) *resource {
 // maxCompleted is how many values one completion may have.
 const maxCompleted = 100
 
-// completeSkill answers completion/complete for what a skill is shown as, if it is
-// about one that the agent sees.
+// completeSkill answers completion/complete for the files of a skill, if it is about one
+// that the agent sees.
 func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
@@ -128,16 +131,11 @@ func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
 		return reply{}, false
 	}
 	what, _ := ref.Get("type")
-	name, _ := ref.Get("name")
 	uri, _ := ref.Get("uri")
 	for _, s := range cat.skills {
 		if what.Equal("ref/resource") && s.template() != "" && uri.Equal(s.template()) {
 			return c.completeFile(s, argument), true
 		}
-	}
-	called, _ := name.Str()
-	if p := cat.prompts[called]; what.Equal("ref/prompt") && p != nil && p.skill != nil {
-		return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}, true
 	}
 	return reply{}, false
 }

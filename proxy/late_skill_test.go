@@ -161,6 +161,29 @@ func TestCompletionsWaitForSkills(t *testing.T) {
 	})
 }
 
+// TestCompletionsOfPromptsThatBecomeSkills: a prompt that turns out to be a skill while it is not known which
+// ones there are has nothing to complete, as any other skill.
+func TestCompletionsOfPromptsThatBecomeSkills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, long := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n")}), new(atomic.Int64)
+		s.telling()
+		s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+		w := start(t, map[string]string{"scout": anyReader}, s.slowly(t, long))
+		c := w.client("scout")
+		c.modern("prompts/list", "{}", "{}")
+		s.mu.Lock()
+		s.files["skill://deploy/SKILL.md"] = skillText("deploy", "", "Deploy.\n")
+		s.mu.Unlock()
+		s.list(s.entries()...)
+		long.Store(int64(4 * time.Second))
+		s.changed()
+		a := c.modern("completion/complete", `{"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`, "{}")
+		if !strings.Contains(a.Raw, `"values":[]`) {
+			t.Error(a.Raw)
+		}
+	})
+}
+
 // TestToldOnceSkillsAreKnown: who was shown less than there is, as it was not known which skills the
 // server has, is told once it is, also where they are none.
 func TestToldOnceSkillsAreKnown(t *testing.T) {
