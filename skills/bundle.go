@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // What one skill may hold, as the extension of the protocol says.
@@ -198,17 +200,18 @@ func (b *bundle) entry(name string, e fs.DirEntry, depth int) error {
 }
 
 // oneCase writes names alike that file systems which ignore case take for the same: as s
-// and ſ, and without what is never seen.
+// and ſ, without what is never seen, and with accents behind their letters.
 func oneCase(name string) string {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name)
 	}
-	return strings.ToLower(strings.ToUpper(strings.Map(func(r rune) rune {
+	seen := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
 		return r
-	}, name)))
+	}, name)
+	return norm.NFD.String(strings.ToLower(strings.ToUpper(norm.NFD.String(seen))))
 }
 
 // isFileName reports whether a path can be shown, and written into a URI and onto

@@ -91,6 +91,12 @@ func TestLoad(t *testing.T) {
 		{"two of one path but for case", map[string]string{"a/SKILL.md": md("x"), "b/SKILL.md": md("X")}, map[string]string{
 			"x": "hidden: x is also in TOP/b/SKILL.md", "X": "hidden: X is also in TOP/a/SKILL.md",
 		}},
+		{"two of one path but for accents, or by way of the upper case", map[string]string{
+			"a/SKILL.md": md("caf\u00e9"), "b/SKILL.md": md("cafe\u0301"), "c/SKILL.md": md("see"), "d/SKILL.md": md("\u017fee"), "e/\ufe0f/SKILL.md": md("\ufe0f"), "\ufe0f/e/SKILL.md": md("e"),
+		}, map[string]string{
+			"caf\u00e9": "hidden: caf\u00e9 is also in TOP/b/SKILL.md", "cafe\u0301": "hidden: cafe\u0301 is also in TOP/a/SKILL.md",
+			"see": "hidden: see is also in TOP/d/SKILL.md", "\u017fee": "hidden: \u017fee is also in TOP/c/SKILL.md", "e/\ufe0f": "", "\ufe0f/e": "",
+		}},
 		{"one in the place of another", map[string]string{"a/SKILL.md": md("B"), "a/x/y.md": "x", "b/x/SKILL.md": md("x"), "b/z/SKILL.md": md("z"), "c/SKILL.md": md("c"), "c/d/SKILL.md": md("d")}, map[string]string{
 			"B": "hidden: b/x in TOP/b/x/SKILL.md lies in its place", "b/x": "hidden: b/x lies in the place of TOP/a/SKILL.md", "b/z": "hidden: b/z lies in the place of TOP/a/SKILL.md",
 			"c": "", "c/d": "",

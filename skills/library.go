@@ -66,19 +66,19 @@ func (l *Library) enter(found []*Skill) {
 	slices.SortStableFunc(found, func(a, b *Skill) int { return strings.Compare(a.Path, b.Path) })
 	claims := map[string][]*Skill{}
 	for _, s := range found {
-		key := strings.ToLower(s.Path)
+		key := oneCase(s.Path)
 		claims[key] = append(claims[key], s)
 	}
 	for _, s := range found {
-		if rivals := claims[strings.ToLower(s.Path)]; len(rivals) > 1 {
+		if rivals := claims[oneCase(s.Path)]; len(rivals) > 1 {
 			other := rivals[0]
 			if other == s {
 				other = rivals[1]
 			}
 			s.fail(fmt.Sprintf("%s is also in %s", s.Path, other.at()))
 		}
-		for up := path.Dir(strings.ToLower(s.Path)); up != "."; up = path.Dir(up) {
-			for _, above := range claims[up] {
+		for up := path.Dir(s.Path); up != "."; up = path.Dir(up) {
+			for _, above := range claims[oneCase(up)] {
 				s.apart(above)
 			}
 		}
@@ -114,7 +114,7 @@ func (s *Skill) isCopy(of *Skill) bool {
 // in that folder, where the other has files of its own.
 func (s *Skill) apart(above *Skill) {
 	in := path.Join(strings.Split(s.Path, "/")[1+strings.Count(above.Path, "/"):]...)
-	isThere := func(f File) bool { return strings.HasPrefix(strings.ToLower(f.Path), strings.ToLower(in)+"/") }
+	isThere := func(f File) bool { return strings.HasPrefix(oneCase(f.Path), oneCase(in)+"/") }
 	if s.dir == filepath.Join(above.dir, in) || strings.HasPrefix(s.dir, above.dir+string(filepath.Separator)) && !slices.ContainsFunc(above.Files, isThere) {
 		return
 	}

@@ -143,20 +143,20 @@ const maxFolder = 255 - len(asideName)
 func folders(shown []*Skill) (all map[string]*Skill, clash []string) {
 	named, claimed := map[string]int{}, map[string]int{}
 	for _, s := range shown {
-		named[strings.ToLower(s.Name)]++
+		named[oneCase(s.Name)]++
 	}
 	folder := func(s *Skill) string {
-		if named[strings.ToLower(s.Name)] == 1 {
+		if named[oneCase(s.Name)] == 1 {
 			return s.Name
 		}
 		return strings.ReplaceAll(s.Path, "/", "--")
 	}
 	for _, s := range shown {
-		claimed[strings.ToLower(folder(s))]++
+		claimed[oneCase(folder(s))]++
 	}
 	all = map[string]*Skill{}
 	for _, s := range shown {
-		if name := folder(s); claimed[strings.ToLower(name)] == 1 && !strings.HasPrefix(name, ownPrefix) && len(name) <= maxFolder {
+		if name := folder(s); claimed[oneCase(name)] == 1 && !strings.HasPrefix(name, ownPrefix) && len(name) <= maxFolder {
 			all[name] = s
 		} else {
 			clash = append(clash, name)

@@ -120,6 +120,10 @@ func TestMirrorNames(t *testing.T) {
 	list := library(t, map[string]string{"x/a/SKILL.md": md("a"), "y/a/SKILL.md": md("a"), "z/b/SKILL.md": md("b")})
 	update(t, dir, list)
 	same(t, dir, map[string]string{"x--a/SKILL.md": md("a"), "y--a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+	accents := library(t, map[string]string{"x/c/SKILL.md": md("\u00e9"), "y/c/SKILL.md": md("e\u0301")})
+	if done := update(t, t.TempDir(), accents); !slices.Equal(done.Written, []string{"x--\u00e9", "y--e\u0301"}) {
+		t.Errorf("%+v", done)
+	}
 	list = append(list, library(t, map[string]string{"x--a/SKILL.md": md("x--a")})...)
 	if done := update(t, dir, list); !slices.Equal(done.InTheWay, []string{"x--a", "x--a"}) {
 		t.Errorf("%+v", done)
