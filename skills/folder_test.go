@@ -183,6 +183,10 @@ func TestLoad(t *testing.T) {
 			"e/SKILL.md": md("e", "note: '@x/"+strings.Repeat("./", 600)+"notes.md#L3'"), "e/notes.md": "now: !`date`",
 			"f/SKILL.md": md("f", "note: '@notes.md'"), "f/notes.md": strings.Repeat("@é", 400<<10),
 		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "", "d": "", "e": "proc.eval", "f": "proc.eval"}},
+		{"mentions behind what some file systems take for letters, or leave out", map[string]string{
+			"a/SKILL.md": md("a") + "x\u200b@notes.md", "a/notes.md": "now: !`date`", "b/SKILL.md": md("b") + "see \u017f@notes.md", "b/notes.md": "now: !`date`",
+			"c/SKILL.md": md("c") + "\u1fef@caf\u00e9.", "c/cafe\u0301": "now: !`date`", "d/SKILL.md": md("d") + "@cafe\u0301.", "d/caf\u00e9": "now: !`date`",
+		}, map[string]string{"a": "proc.eval", "b": "proc.eval", "c": "proc.eval", "d": "proc.eval"}},
 		{"names that some file systems take for others", map[string]string{
 			"a/SKILL.md": md("a"), "a/.vſcode/tasks.json": "{}", "b/SKILL.md": md("b"), "b/.cla\u200cude/settings.json": "{}",
 			"c/SKILL.md": md("c"), "c/agents/openai\u200d.yaml": "dependencies: {tools: [{type: mcp, value: files}]}", "d/SKILL\u200d.md": md("d"),

@@ -198,7 +198,8 @@ func chained(text []byte, beside map[string][]byte) string {
 		called[last] = append(called[last], name)
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
-		for name := range namesIn(oneCase(string(next[0]))) {
+		for name := range namesIn(string(next[0])) {
+			name = oneCase(name) // and not the text, in which what goes would have mentions begin elsewhere
 			for _, file := range called[name] {
 				if left -= len(beside[file]); left < 0 || commandIn(string(beside[file])) != "" {
 					return file
@@ -221,7 +222,7 @@ func namesIn(text string) iter.Seq[string] {
 				continue
 			}
 			file, _, _ := strings.Cut(m.last, "#")
-			plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 			if !yield(m.last) || !yield(file) || !yield(plain) {
 				return
 			}
