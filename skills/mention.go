@@ -198,34 +198,42 @@ func chained(text []byte, beside map[string][]byte) string {
 		called[last] = append(called[last], name)
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
-		for name := range namesIn(string(next[0])) {
-			name = oneCase(name) // and not the text, in which what goes would have mentions begin elsewhere
-			for _, file := range called[name] {
-				if left -= len(beside[file]); left < 0 || commandIn(string(beside[file])) != "" {
-					return file
+		for m := range mentions(string(next[0])) {
+			if m.filled {
+				if left -= len(called); left < 0 { // which are all looked at
+					return clip("@" + m.word)
 				}
-				next = append(next, beside[file])
 			}
-			delete(called, name) // it is put in once
+			for _, name := range m.names(called) {
+				for _, file := range called[name] {
+					if left -= len(beside[file]); left < 0 || commandIn(string(beside[file])) != "" {
+						return file
+					}
+					next = append(next, beside[file])
+				}
+				delete(called, name) // it is put in once
+			}
 		}
 	}
 	return ""
 }
 
-// namesIn yields what the files may be called that a text mentions: with or without what
-// follows one in a sentence, or the line that is meant.
-func namesIn(text string) iter.Seq[string] {
+// names are what the files may be called that are meant: with or without what follows one in
+// a sentence, or the line of it. Where something is filled in, they are those that may be left.
+func (m mention) names(called map[string][]string) (all []string) {
 	const longest = 300 // of a name, and of what follows it
-	return func(yield func(string) bool) {
-		for m := range mentions(text) {
-			if len(m.last) > longest {
-				continue
-			}
-			file, _, _ := strings.Cut(m.last, "#")
-			plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
-			if !yield(m.last) || !yield(file) || !yield(plain) {
-				return
+	switch {
+	case m.filled:
+		path := oneCase(m.path[:min(len(m.path), longest)])
+		for name := range called {
+			if len(m.path) > longest || isWithin(name, path) {
+				all = append(all, name)
 			}
 		}
+	case len(m.last) <= longest:
+		file, _, _ := strings.Cut(m.last, "#")
+		plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
+		all = []string{oneCase(m.last), oneCase(file), oneCase(plain)} // and not the text, in which others would begin
 	}
+	return all
 }

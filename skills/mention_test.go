@@ -1,6 +1,7 @@
 package skills_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,5 +37,33 @@ func TestMentionCost(t *testing.T) {
 		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%q: %s", piece, took)
 		}
+	}
+}
+
+// TestFilledMentions: what a client fills in may be nothing, so that a mention is of every file that it may be.
+func TestFilledMentions(t *testing.T) {
+	for body, runs := range map[string]bool{
+		"see @no$1tes.md": true, "see @more/no$issuetes.md": true, "see @\"no $1 tes.md\"": true, "see @no$1des.md": false, strings.Repeat("@no$1des ", 20<<10): false,
+	} {
+		got := outline(skills.Load(options(), tree(t, map[string]string{
+			"a/SKILL.md": md("a", "arguments: issue", "allowed-tools: Read") + body, "a/more/notes.md": "now: !`date`", "a/x/y.md": "`x`!",
+		})))
+		if strings.HasSuffix(got["a"], "proc.eval") != runs {
+			t.Errorf("%.80q: %v", body, got)
+		}
+	}
+}
+
+// TestFilledMentionCost: mentions in which something is filled in are held against the files of a skill
+// only so often. In what has more of them there may be commands.
+func TestFilledMentionCost(t *testing.T) {
+	files := map[string]string{"a/SKILL.md": md("a", "allowed-tools: Read") + strings.Repeat("@no$1des ", 100<<10)}
+	for i := range 500 {
+		files[fmt.Sprintf("a/%d.md", i)] = "x"
+	}
+	start := time.Now()
+	got := outline(skills.Load(options(), tree(t, files)))
+	if took := time.Since(start); !strings.HasSuffix(got["a"], "proc.eval") || took > 10*time.Second {
+		t.Errorf("%v after %s", got, took)
 	}
 }
