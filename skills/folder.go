@@ -125,7 +125,7 @@ func (w *walk) names(rel string, entries []os.DirEntry, depth int, outer *Skill)
 // below goes on with one name that a folder holds.
 func (w *walk) below(rel string, e os.DirEntry, depth int, outer *Skill) {
 	switch {
-	case isBookkeeping(e.Name()) || outer == nil && e.Name() == "node_modules":
+	case isBookkeeping(e.Name()) || outer == nil && e.Name() == modules:
 	case e.IsDir():
 		w.folder(rel, depth+1, outer)
 	case e.Type()&os.ModeSymlink != 0 && outer == nil:
@@ -254,13 +254,13 @@ func placeOf(dir, home string) place {
 	return at
 }
 
-// Stamp says in which state the files below some folders are, without reading them:
-// when it changes it is time for another [Load].
+// Stamp says in which state the files below some folders are that [Load] looks at, without
+// reading them: when it changes it is time for another.
 func Stamp(dirs ...string) string {
 	var b strings.Builder
 	for _, dir := range dirs {
-		left := maxFolders + maxSkills*maxFiles
-		err := filepath.WalkDir(dir+string(filepath.Separator), func(name string, e os.DirEntry, err error) error {
+		left, top := maxFolders+maxSkills*maxFiles, filepath.Clean(dir)
+		err := filepath.WalkDir(top+string(filepath.Separator), func(name string, e os.DirEntry, err error) error {
 			if left--; left < 0 {
 				return filepath.SkipAll
 			}
@@ -268,7 +268,7 @@ func Stamp(dirs ...string) string {
 				fmt.Fprintln(&b, name, "unreadable")
 				return nil //nolint:nilerr // that it cannot be read is its state
 			}
-			if e.IsDir() && isBookkeeping(e.Name()) {
+			if e.IsDir() && filepath.Clean(name) != top && (isBookkeeping(e.Name()) || e.Name() == modules && !isInSkill(top, name)) {
 				return filepath.SkipDir
 			}
 			if info, err := e.Info(); err == nil {
@@ -279,4 +279,20 @@ func Stamp(dirs ...string) string {
 		fmt.Fprintln(&b, dir, err)
 	}
 	return Digest([]byte(b.String()))
+}
+
+// modules is a folder in which no skills are looked for, as it may hold more than all others
+// together, unless it lies in one.
+const modules = "node_modules"
+
+// isInSkill reports whether a folder above one, no further up than the top, is a skill for some client.
+func isInSkill(top, name string) bool {
+	for at := name; at != top; {
+		at = filepath.Dir(at)
+		entries, err := os.ReadDir(at)
+		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return isDocument(e.Name()) }) {
+			return true // as far as is known
+		}
+	}
+	return false
 }

@@ -44,3 +44,29 @@ func TestSwappedFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestStampOfModules: what comes and goes where no skills are looked for is no reason to read them all anew.
+func TestStampOfModules(t *testing.T) {
+	for at, seen := range map[string]bool{
+		"node_modules/x/b.md": false, "web/node_modules/x/SKILL.md": false, "a/node_modules/x/b.md": true, "a/in/node_modules/x/b.md": true,
+		"b/node_modules/x/SKILL.md": true, "web/b.md": true,
+	} {
+		dir := tree(t, map[string]string{"node_modules/x/a.md": "", "web/node_modules/x/a.md": "", "a/SKILL.md": md("a"), "a/in/node_modules/x/a.md": "", "b/skill.md": md("b")})
+		for _, top := range []string{dir, dir + "/"} {
+			before := skills.Stamp(top)
+			put(t, filepath.Join(dir, at), "x")
+			if got := skills.Stamp(top) != before; got != seen {
+				t.Errorf("%s: seen %t", at, got)
+			}
+			if err := os.RemoveAll(filepath.Join(dir, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir := filepath.Join(tree(t, map[string]string{"node_modules/a/SKILL.md": md("a")}), "node_modules")
+	before := skills.Stamp(dir)
+	put(t, filepath.Join(dir, "a", "b.md"), "x")
+	if skills.Stamp(dir) == before {
+		t.Error("what is said to hold skills is not looked at")
+	}
+}
