@@ -185,26 +185,33 @@ func isWithin(word, other string) bool {
 	return word == ""
 }
 
-// maxChained is how many bytes of the files are searched that are mentioned. In what is
-// longer there may be commands.
-const maxChained = 1 << 20
+// maxChained is how many bytes of the files are searched that are mentioned, and maxHeld how often a
+// mention is held against one. In what is longer there may be commands.
+const (
+	maxChained = 1 << 20
+	maxHeld    = 4 << 20
+)
 
 // chained finds the file whose commands are run by a client that puts in what a text
 // mentions, and what that mentions in turn.
 func chained(text []byte, beside map[string][]byte) string {
-	called, left := map[string][]string{}, maxChained // by the last name of their paths
+	called, left, held := map[string][]string{}, maxChained, maxHeld // by the last name of their paths
 	for name := range beside {
 		last := oneCase(path.Base(name))
 		called[last] = append(called[last], name)
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
 		for m := range mentions(string(next[0])) {
-			if m.filled {
-				if left -= len(called); left < 0 { // which are all looked at
-					return clip("@" + m.word)
-				}
+			if held -= len(called); held < 0 {
+				return clip("@" + m.word)
+			} else if len(called) == 0 {
+				return "" // all that there is was put in
 			}
-			for _, name := range m.names(called) {
+			folded := m.folded()
+			for name := range called {
+				if !m.mayBe(name, folded) {
+					continue
+				}
 				for _, file := range called[name] {
 					if left -= len(beside[file]); left < 0 || commandIn(string(beside[file])) != "" {
 						return file
@@ -218,22 +225,16 @@ func chained(text []byte, beside map[string][]byte) string {
 	return ""
 }
 
-// names are what the files may be called that are meant: with or without what follows one in
-// a sentence, or the line of it. Where something is filled in, they are those that may be left.
-func (m mention) names(called map[string][]string) (all []string) {
-	const longest = 300 // of a name, and of what follows it
-	switch {
-	case m.filled:
-		path := oneCase(m.path[:min(len(m.path), longest)])
-		for name := range called {
-			if len(m.path) > longest || isWithin(name, path) {
-				all = append(all, name)
-			}
-		}
-	case len(m.last) <= longest:
-		file, _, _ := strings.Cut(m.last, "#")
-		plain := strings.TrimRightFunc(m.last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
-		all = []string{oneCase(m.last), oneCase(file), oneCase(plain)} // and not the text, in which others would begin
-	}
-	return all
+// longestMention is how many bytes of one are looked at. A longer one may be anything.
+const longestMention = 300
+
+// folded is the path that is mentioned, as names are compared.
+func (m mention) folded() string {
+	return "/" + strings.ReplaceAll(oneCase(m.path[:min(len(m.path), longestMention)]), `\`, "/")
+}
+
+// mayBe reports whether a file of a name may be meant. Clients do not agree on where a mention
+// ends: at a comma, at what is no letter in English. Of what is filled in nothing may be left.
+func (m mention) mayBe(name, folded string) bool {
+	return len(m.path) > longestMention || strings.Contains(folded, "/"+name) || m.filled && isWithin(name, folded)
 }

@@ -40,10 +40,13 @@ func TestMentionCost(t *testing.T) {
 	}
 }
 
-// TestFilledMentions: what a client fills in may be nothing, so that a mention is of every file that it may be.
-func TestFilledMentions(t *testing.T) {
+// TestMentionedFiles: a mention is of every file that it may be: to some it ends at a comma or at the first letter
+// of another script, and what a client fills in may be nothing.
+func TestMentionedFiles(t *testing.T) {
 	for body, runs := range map[string]bool{
-		"see @no$1tes.md": true, "see @more/no$issuetes.md": true, "see @\"no $1 tes.md\"": true, "see @no$1des.md": false, strings.Repeat("@no$1des ", 20<<10): false,
+		"see @no$1tes.md": true, "see @more/no$issuetes.md": true, "see @\"no $1 tes.md\"": true, "see @no$1des.md": false,
+		"see @notes.md,too": true, "@more/notes.md,or/others": true, "@notes.md\u7684\u5185\u5bb9": true, "@./notes.md`x": true, "@more\\notes.md:": true, "@my-notes.md, x@notes.md": false,
+		strings.Repeat("@no$1des ", 1<<10): false,
 	} {
 		got := outline(skills.Load(options(), tree(t, map[string]string{
 			"a/SKILL.md": md("a", "arguments: issue", "allowed-tools: Read") + body, "a/more/notes.md": "now: !`date`", "a/x/y.md": "`x`!",
@@ -54,9 +57,9 @@ func TestFilledMentions(t *testing.T) {
 	}
 }
 
-// TestFilledMentionCost: mentions in which something is filled in are held against the files of a skill
+// TestMentionedFilesCost: mentions are held against the files of a skill
 // only so often. In what has more of them there may be commands.
-func TestFilledMentionCost(t *testing.T) {
+func TestMentionedFilesCost(t *testing.T) {
 	files := map[string]string{"a/SKILL.md": md("a", "allowed-tools: Read") + strings.Repeat("@no$1des ", 100<<10)}
 	for i := range 500 {
 		files[fmt.Sprintf("a/%d.md", i)] = "x"
