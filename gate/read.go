@@ -209,6 +209,7 @@ const (
 	some     = "xx"                            // stands for a text, or a scheme
 	whatever = "whatever-it-may-be-0123456789" // stands for any text
 	unspoken = whatever + "+"                  // what no Rye id could name
+	port     = "0123456789"                    // stands for one, behind the colon of a host
 	farDown  = 16                              // deeper than anybody grants level by level
 )
 
@@ -239,7 +240,11 @@ func fill(template, plain, deep string) string {
 			return b.String()
 		}
 		expression, more, closed := strings.Cut(after, "}")
-		b.WriteString(expand(expression, plain, deep))
+		text := expand(expression, plain, deep)
+		if before, ok := strings.CutSuffix(b.String(), ":"); ok && text == plain && strings.Contains(before, "://") && strings.Count(before, "/") == 2 {
+			text = port
+		}
+		b.WriteString(text)
 		if rest = more; !closed {
 			return b.String()
 		}

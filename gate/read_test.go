@@ -27,21 +27,23 @@ resources:
 	})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
 	for template, reader := range map[string]bool{
-		"docs://{box}/{id}":     false,
-		"docs://{+rest}":        false,
-		"docs:{+rest}":          false,
-		"docs://in{box}/a":      false,
-		"DOCS://IN{box}/a":      false,
-		"docs://internal/{id}":  false,
-		"docs://al{x}":          false,
-		"{scheme}://a":          false,
-		"docs://all/{x}":        true,
-		"docs://public/{id}":    true,
-		"docs://internals/{id}": true,
-		"docs://p{box}/{id}":    true,
-		"docs://int?x={y}":      true,
-		"other://{id}":          true,
-		"notes://{id}":          false,
+		"docs://{box}/{id}":      false,
+		"docs://{+rest}":         false,
+		"docs:{+rest}":           false,
+		"docs://in{box}/a":       false,
+		"DOCS://IN{box}/a":       false,
+		"docs://internal/{id}":   false,
+		"docs://al{x}":           false,
+		"{scheme}://a":           false,
+		"docs://all/{x}":         true,
+		"docs://public/{id}":     true,
+		"docs://internals/{id}":  true,
+		"docs://p{box}/{id}":     true,
+		"docs://int?x={y}":       true,
+		"pg://{host}:{port}/{x}": true,
+		"pg://u@h:{port}":        true,
+		"other://{id}":           true,
+		"notes://{id}":           false,
 	} {
 		if got := g.TemplateVerdict("agents/reader", r, template).Decision.Allowed(); got != reader {
 			t.Errorf("a reader may complete %s: %v", template, got)
@@ -95,6 +97,14 @@ func TestResourceQuery(t *testing.T) {
 		"notes://a-public":       true,
 		"notes://secret?-public": false,
 		"https://a.com/x?y#z":    true,
+		"docs://secret:.md":      false,
+		"docs://secret:80.md":    false,
+		"docs://[secret].md":     false,
+		"docs://u@[secret]:.md":  false,
+		"notes://secret:-public": false,
+		"docs://team-a:80/x":     true,
+		"docs://[::1]:80/a.md":   true,
+		"docs://a/b:c.md":        true,
 	} {
 		if v := g.Resource("agents/some", r, uri); v.Decision.Allowed() != want {
 			t.Errorf("some may read %s: %v, %s", uri, !want, v.Why)
@@ -105,7 +115,7 @@ func TestResourceQuery(t *testing.T) {
 		if v := g.Resource("agents/heir", r, uri); v.Decision.Allowed() != (uri == "docs://secret?.md") {
 			t.Errorf("an heir may read %s: %v", uri, v.Decision.Allowed())
 		}
-		if v := g.Resource("agents/all", r, uri); !v.Decision.Allowed() && uri[:5] != "https" {
+		if v := g.Resource("agents/all", r, uri); !v.Decision.Allowed() && uri[:5] != "https" && v.Decision.Need().Opaque() == "" {
 			t.Errorf("who may read all may not read %s: %v", uri, v)
 		}
 	}

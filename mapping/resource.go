@@ -261,8 +261,8 @@ func ambiguous(rest string) string {
 	plain, _, _ = strings.Cut(plain, "#")
 	if authority, ok := strings.CutPrefix(plain, "//"); ok {
 		host, _, _ := strings.Cut(authority, "/")
-		if strings.LastIndexByte(host, '[') > strings.LastIndexByte(host, '@')+1 {
-			return "the URI holds a host in brackets behind another"
+		if !isHost(host[strings.LastIndexByte(host, '@')+1:]) {
+			return "the URI holds brackets or a colon where not all readers find the same host"
 		}
 	}
 	for seg := range strings.SplitSeq(plain, "/") {
@@ -271,4 +271,18 @@ func ambiguous(rest string) string {
 		}
 	}
 	return ""
+}
+
+// isHost reports whether a text is one host, with a port or without, to every reader. What else stands
+// behind a colon, or outside of brackets, some take for no part of it.
+func isHost(text string) bool {
+	name := text
+	if before, ok := strings.CutSuffix(strings.TrimRight(text, "0123456789"), ":"); ok {
+		name = before
+	}
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		return ok && !strings.ContainsAny(inner, "[]")
+	}
+	return !strings.ContainsAny(name, ":[]")
 }
