@@ -64,7 +64,7 @@ func TestResourceQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gateOf(t, map[string]string{
-		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://team-*", "pg://u@h:1/*", "docs://*/q\\?v=*", "docs://on*?.md"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
+		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://team-*", "pg://u@h:1/*", "docs://*/q\\?v=*", "docs://on*?.md", "sftp://h/*.md"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
 		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
 		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
 		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
@@ -98,6 +98,8 @@ func TestResourceQuery(t *testing.T) {
 		"notes://secret?-public": false,
 		"https://a.com/x?y#z":    true,
 		"docs://secret:.md":      false,
+		"sftp://h/secret;.md":    false,
+		"sftp://h/a;b/c.md":      true,
 		"docs://secret:80.md":    false,
 		"docs://[secret].md":     false,
 		"docs://u@[secret]:.md":  false,

@@ -192,7 +192,7 @@ func (r *reading) resource(role role, at place, rest, uri string) error {
 	case path:
 		text, why = uriPath(rest)
 	case word:
-		if why = ambiguous(rest); why != "" {
+		if why = ambiguous(uri[:len(uri)-len(rest)], rest); why != "" {
 			break
 		}
 		if reads.verb == readResource {
@@ -249,8 +249,8 @@ func uriPath(rest string) (path, why string) {
 }
 
 // ambiguous says why readers may take a URI for another one: they resolve dots, or
-// decode what stands for a separator.
-func ambiguous(rest string) string {
+// decode what stands for a separator, or leave out what stands behind one. The scheme has its colon.
+func ambiguous(scheme, rest string) string {
 	lower := strings.ToLower(rest)
 	for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%25", "%00"} {
 		if strings.Contains(lower, hidden) {
@@ -264,6 +264,9 @@ func ambiguous(rest string) string {
 		if !isHost(host[strings.LastIndexByte(host, '@')+1:]) {
 			return "the URI holds brackets or a colon where not all readers find the same host"
 		}
+	}
+	if strings.Contains(plain[strings.LastIndexByte(plain, '/')+1:], ";") && hasParameters(scheme) {
+		return "the URI holds parameters, which some readers leave out"
 	}
 	for seg := range strings.SplitSeq(plain, "/") {
 		if seg == "." || seg == ".." {
@@ -285,4 +288,13 @@ func isHost(text string) bool {
 		return ok && !strings.ContainsAny(inner, "[]")
 	}
 	return !strings.ContainsAny(name, ":[]")
+}
+
+// hasParameters reports whether urllib takes what stands behind a semicolon for no part of the path.
+func hasParameters(scheme string) bool {
+	switch scheme {
+	case "ftp:", "hdl:", "http:", "https:", "mms:", "prospero:", "rtsp:", "sftp:", "shttp:", "sip:", "sips:", "tel:":
+		return true
+	}
+	return false
 }
