@@ -277,7 +277,7 @@ func ambiguous(scheme, rest string) string {
 }
 
 // isHost reports whether a text is one host, with a port or without, to every reader. What else stands
-// behind a colon, or outside of brackets, some take for no part of it.
+// behind a colon, or outside of brackets, some take for no part of it, and brackets around a name as well.
 func isHost(text string) bool {
 	name := text
 	if before, ok := strings.CutSuffix(strings.TrimRight(text, "0123456789"), ":"); ok {
@@ -285,7 +285,7 @@ func isHost(text string) bool {
 	}
 	if inner, ok := strings.CutPrefix(name, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
-		return ok && !strings.ContainsAny(inner, "[]")
+		return ok && strings.Contains(inner, ":") && !strings.ContainsAny(inner, "[]")
 	}
 	return !strings.ContainsAny(name, ":[]")
 }
