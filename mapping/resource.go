@@ -11,10 +11,10 @@ import (
 	"capgate/wire"
 )
 
-const (
-	maxURI       = 8192 // bytes of the URI of a resource
-	maxResources = 512  // entries of resources:
-)
+// MaxURI is how many bytes the URI of a resource may have.
+const MaxURI = 8192
+
+const maxResources = 512 // entries of resources:
 
 // readResource is the verb for a resource that nothing else is known of.
 const readResource = capability.Verb("resource.read")
@@ -119,8 +119,8 @@ func (m *Mapping) Resource(server, uri string, v capability.View) ([]Need, error
 func (r *reading) uri(m *Mapping, at place, uri string) error {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	switch {
-	case len(uri) > maxURI:
-		return refuse(capability.LimitExceeded, at.name, "is longer than %d bytes", maxURI)
+	case len(uri) > MaxURI:
+		return refuse(capability.LimitExceeded, at.name, "is longer than %d bytes", MaxURI)
 	case !ok || !isScheme(scheme) || strings.ContainsFunc(uri, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' || c == unicode.ReplacementChar }):
 		return malformed(at.name, "is no URI")
 	case strings.ContainsAny(uri, "{}"):

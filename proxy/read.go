@@ -11,6 +11,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/mapping"
 	"capgate/skills"
 	"capgate/upstream"
 	"capgate/wire"
@@ -247,7 +248,10 @@ func (c *call) resource() (*order, gate.Verdict, reply) {
 // it, or the only one that could have it. What it lists may be held back.
 func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	denied = unknownResource("no server is known to have the resource")
-	if isSkillURI(uri) {
+	switch {
+	case len(uri) > mapping.MaxURI: // before all that takes long to look at
+		return nil, held, gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: fmt.Sprintf("the URI is longer than %d bytes", mapping.MaxURI)}
+	case isSkillURI(uri):
 		return nil, held, denied
 	}
 	if !c.sure(func(cat *catalogue) *line {

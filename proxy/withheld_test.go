@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/proxy"
 )
@@ -135,6 +136,24 @@ func TestWithheldSpellings(t *testing.T) {
 			a := c.request(method, `{"uri":"`+uri+`"}`)
 			if got := strings.Contains(a.Raw, `"tool_quarantined"`); got != (code != "") {
 				t.Errorf("%s %s: %s", method, uri, a.Raw)
+			}
+		}
+	}
+}
+
+// TestLongURI: one that nobody may read for its length is not looked at, as an agent could keep
+// others waiting with some.
+func TestLongURI(t *testing.T) {
+	one, two := &scripted{}, &scripted{}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "one", Prefix: "one", Open: one.open}, &proxy.Upstream{Name: "two", Prefix: "two", Open: two.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, method := range []string{"resources/read", "resources/subscribe"} {
+		for n, code := range map[int]string{8192: "unknown_tool", 8193: "limit_exceeded", 2 << 20: "limit_exceeded"} {
+			began := time.Now()
+			d := denialOf(t, c.request(method, `{"uri":"note://`+strings.Repeat("é", n/2-4)+strings.Repeat("a", 1+n%2)+`"}`))
+			if took := time.Since(began); d.Code != code || took > time.Second {
+				t.Errorf("%s of %d bytes: %s in %v", method, n, d.Code, took)
 			}
 		}
 	}
