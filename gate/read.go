@@ -174,9 +174,10 @@ func schemed(begin string) string {
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
 // that is for agents that may read whatever it may become. So it is decided on a text
-// that nobody grants by itself, and also far down where an expression may hold slashes:
-// who may read both does not have a grant of one depth. What the mapping says of some of it
-// by itself is decided as well. A denial is about the template, of which no one grant would do.
+// that nobody grants by itself, on one that is unlike it, and far down where an expression may
+// hold slashes: who may read all of them has no grant of one depth or of one kind of names. What
+// the mapping says of some of it by itself is decided as well. A denial is about the template, of
+// which no one grant would do.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
 	v := g.whole(agent, r, template)
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: template})
@@ -208,7 +209,7 @@ func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
 const (
 	some     = "xx"                            // stands for a text, or a scheme
 	whatever = "whatever-it-may-be-0123456789" // stands for any text
-	unspoken = whatever + "+"                  // what no Rye id could name
+	unspoken = "Zz+"                           // what no Rye id could name, and has nothing else in common with that
 	port     = "0123456789"                    // stands for one, behind the colon of a host
 	farDown  = 16                              // deeper than anybody grants level by level
 )

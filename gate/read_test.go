@@ -23,6 +23,7 @@ resources:
 	}
 	g := gateOf(t, map[string]string{
 		"reader.md": record("resource.read: { uris: [\"*\"] }"),
+		"some.md":   record(`resource.read: { uris: ["docs://public/*-*", "docs://public/[a-z]*"] }`),
 		"keeper.md": record("resource.read: { uris: [\"*\"] }", "memory.read: { keys: [\"*\"] }"),
 	})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
@@ -50,6 +51,9 @@ resources:
 		}
 		if v := g.TemplateVerdict("agents/reader", r, template); !reader && !strings.EqualFold(v.Decision.Need().Object(), template) {
 			t.Errorf("the denial of %s is about %s", template, v.Decision.Need())
+		}
+		if v := g.TemplateVerdict("agents/some", r, template); v.Decision.Allowed() {
+			t.Errorf("who may read some of what %s may become may complete it", template)
 		}
 		if v := g.TemplateVerdict("agents/keeper", r, template); v.Decision.Allowed() == strings.HasPrefix(template, "{") {
 			t.Errorf("a keeper may not complete %s: %v", template, v)
