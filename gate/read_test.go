@@ -109,8 +109,12 @@ func TestResourceQuery(t *testing.T) {
 		"docs://u@[secret]:.md":  false,
 		"notes://secret:-public": false,
 		"docs://team-a:80/x":     true,
-		"docs://[::1]:80/a.md":   true,
-		"docs://a/b:c.md":        true,
+		"docs://[::1]:80/a.md":   false,
+		"docs://a/b:c.md":        false,
+		"docs://secret://.md":    false,
+		"docs://a/b://c/public":  false,
+		"docs://in/a/b:c?x#y":    true,
+		"docs://in/http://a/b":   true,
 	} {
 		if v := g.Resource("agents/some", r, uri); v.Decision.Allowed() != want {
 			t.Errorf("some may read %s: %v, %s", uri, !want, v.Why)

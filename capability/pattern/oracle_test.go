@@ -234,9 +234,12 @@ func uriExpr(seq []token, before string) string {
 	}
 	t, rest, named := seq[0], seq[1:], inHost.MatchString(before)
 	then := func(written string) string { return uriExpr(rest, before+written) }
-	user := ""
+	out := "" // what no wildcard stands for here, but one at the end
+	if strings.Contains(before, ":") {
+		out = ":"
+	}
 	if named {
-		user = "@"
+		out += "@"
 	}
 	switch {
 	case t.kind == 'c':
@@ -246,23 +249,23 @@ func uriExpr(seq []token, before string) string {
 	case t.kind == '[':
 		return classExpr(t.spans, 0) + then("x")
 	case t.star():
-		return starExpr(named, len(rest) == 0, then)
+		return starExpr(named, len(rest) == 0, out, then)
 	case t.first:
-		return `(?:\?` + then("?") + `|[^\x00#?` + user + `]` + then("") + `)`
+		return `(?:\?` + then("?") + `|[^\x00#?` + out + `]` + then("") + `)`
 	}
-	return `[^\x00#?` + user + `]` + then("")
+	return `[^\x00#?` + out + `]` + then("")
 }
 
-func starExpr(named, last bool, then func(written string) string) string {
+func starExpr(named, last bool, out string, then func(written string) string) string {
 	switch {
 	case last && named:
 		return `[^\x00@/#?]*(?:[/#?][^\x00]*)?`
 	case last:
 		return `[^\x00]*`
 	case named:
-		return `[^\x00@/#?]*(?:` + then("") + `|/[^\x00#?]*` + then("/") + `)`
+		return `[^\x00/#?` + out + `]*(?:` + then("") + `|/[^\x00#?:]*` + then("/") + `)`
 	}
-	return `[^\x00#?]*` + then("")
+	return `[^\x00#?` + out + `]*` + then("")
 }
 
 func classExpr(spans [][2]rune, sep rune) string {

@@ -208,9 +208,9 @@ func (p *parser) stars() error {
 		case in&inName != 0:
 			return p.fromName(in)
 		case stars == 1:
-			return p.run(p.star, in)
+			return p.run(in.within(p.star), in)
 		}
-		err := p.run(p.any, in)
+		err := p.run(in.within(p.any), in)
 		p.supers.add(len(p.machine.reads) - 1)
 		return err
 	})

@@ -48,7 +48,7 @@ func (p part) behind(r rune) part {
 // it: each is what it is by itself. Only a wildcard is before it for all of them.
 func (p *parser) apart(read func(in part) error) error {
 	if !p.uri {
-		return read(0)
+		return read(inScheme) // where nothing is left out
 	}
 	before, after := p.front, states{}
 	wild, groups := part(0), map[part]states{}
@@ -87,10 +87,15 @@ func (p *parser) some() error {
 }
 
 // within leaves out what would make another host of one whose name has begun: what stands before
-// an @ is a user's name to some readers, so that a://team-* is not a://team-x@secret.
+// an @ is a user's name to some readers, so that a://team-* is not a://team-x@secret. Behind the
+// scheme it leaves out a colon, from which on some readers look at nothing: a://*.md is neither
+// a://secret://.md nor a://secret:80/.md.
 func (p part) within(reads set) set {
+	if p&inScheme == 0 {
+		reads = reads.without(':')
+	}
 	if p&inName != 0 {
-		return reads.without('@')
+		reads = reads.without('@')
 	}
 	return reads
 }
@@ -105,12 +110,12 @@ func (p *parser) fromName(in part) error {
 		return err
 	}
 	p.ends.add(len(p.machine.reads) - 1)
-	err := p.run(p.star, behindWild)
+	err := p.run(behindWild.within(p.star), behindWild)
 	p.front.join(&before)
 	return err
 }
 
-// last has the stars that a pattern can end with read anything from where a host ends.
+// last has the stars that a pattern can end with read anything from where a host ends, and a port.
 func (p *parser) last() {
 	p.front.each(func(q int) {
 		switch {
@@ -118,6 +123,8 @@ func (p *parser) last() {
 			p.machine.reads[q] = tidy([]span{{'#', '#'}, {'/', '/'}, {'?', '?'}})
 		case p.uri && p.wild.has(q) && p.parts[q]&inName == 0:
 			p.machine.reads[q] = anything()
+		case p.uri && p.wild.has(q):
+			p.machine.reads[q] = p.star.without('@').without('/')
 		}
 	})
 }
