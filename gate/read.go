@@ -177,11 +177,11 @@ func schemed(begin string) string {
 // that nobody grants by itself, on one that is unlike it, and far down where an expression may
 // hold slashes: who may read all of them has no grant of one depth or of one kind of names. What
 // the mapping says of some of it by itself is decided as well. A denial is about the template, of
-// which no one grant would do.
+// which no one grant would do, unless another verb is what reads some of it.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
 	v := g.whole(agent, r, template)
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: template})
-	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Approve != "" {
+	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Decision.Need().Verb() != readResource || v.Approve != "" {
 		return v
 	}
 	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: "completion tells of all that a template may become: " + v.Decision.String()}

@@ -135,7 +135,7 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 		}
 	}
 	for _, role := range res.roles {
-		if err := r.resource(role, at, rest, uri); err != nil {
+		if err := r.resource(m, role, at, rest, uri); err != nil {
 			return err
 		}
 	}
@@ -186,13 +186,14 @@ func unmapped(uri string) resource {
 }
 
 // resource reads a URI by one role.
-func (r *reading) resource(role role, at place, rest, uri string) error {
+func (r *reading) resource(m *Mapping, role role, at place, rest, uri string) error {
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
 	case path:
 		text, why = uriPath(rest)
 	case word:
-		if why = ambiguous(uri[:len(uri)-len(rest)], rest); why != "" {
+		scheme := uri[:len(uri)-len(rest)]
+		if why = ambiguous(scheme, rest, reads.verb != readResource || m.has(scheme)); why != "" {
 			break
 		}
 		if reads.verb == readResource {
@@ -249,8 +250,9 @@ func uriPath(rest string) (path, why string) {
 }
 
 // ambiguous says why readers may take a URI for another one: they resolve dots, or
-// decode what stands for a separator, or leave out what stands behind one. The scheme has its colon.
-func ambiguous(scheme, rest string) string {
+// decode what stands for a separator, or leave out what stands behind one. The scheme has its colon. Where
+// something depends on the host, one with a colon in it is another to some; patterns of URIs see to that.
+func ambiguous(scheme, rest string, hosted bool) string {
 	lower := strings.ToLower(rest)
 	for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%25", "%00"} {
 		if strings.Contains(lower, hidden) {
@@ -261,7 +263,7 @@ func ambiguous(scheme, rest string) string {
 	plain, _, _ = strings.Cut(plain, "#")
 	if authority, ok := strings.CutPrefix(plain, "//"); ok {
 		host, _, _ := strings.Cut(authority, "/")
-		if !isHost(host[strings.LastIndexByte(host, '@')+1:]) {
+		if host = host[strings.LastIndexByte(host, '@')+1:]; !isHost(host) && (hosted || strings.ContainsAny(host, "[]")) {
 			return "the URI holds brackets or a colon where not all readers find the same host"
 		}
 	}
@@ -274,6 +276,11 @@ func ambiguous(scheme, rest string) string {
 		}
 	}
 	return ""
+}
+
+// has reports whether some entry is of a scheme.
+func (m *Mapping) has(scheme string) bool {
+	return m != nil && slices.ContainsFunc(m.resources, func(res resource) bool { return strings.HasPrefix(res.uri, scheme) })
 }
 
 // isHost reports whether a text is one host, with a port or without, to every reader. What else stands

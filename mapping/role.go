@@ -182,7 +182,7 @@ func (w word) read(r *reading, at place) error {
 		if strings.Contains(text, ":") {
 			return r.uri(r.tool.of, at, text)
 		}
-		if why := ambiguous("", text); why != "" {
+		if why := ambiguous("", text, false); why != "" {
 			return r.need(at, capability.Beyond(w.verb, why), nil)
 		}
 	}
