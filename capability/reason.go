@@ -36,24 +36,27 @@ func (d Decision) Reason() string {
 	return why
 }
 
-// queried says of a resource with a query, a fragment or a user that it is these that nothing stands for.
+// queried says of a resource with a query, a fragment, a user or a port that it is these that nothing stands for.
 func (d Decision) queried() string {
-	const meant = "?#@"
-	if d.need.verb != readResource || !strings.ContainsAny(d.need.Object(), meant) {
+	const meant = "?#@:"
+	uri := d.need.Object()
+	at := strings.IndexByte(uri, ':') + 1
+	if d.need.verb != readResource || !strings.ContainsAny(uri[at:], meant) {
 		return ""
 	}
 	plain := *d.need
 	plain.words = slices.Clone(plain.words)
 	for _, without := range []struct{ what, why string }{
+		{":", "no wildcard stands for its : behind the scheme, but a star at the end: servers may split there"},
 		{"@", "no wildcard behind what a host begins with stands for its @: servers may look at nothing before it"},
 		{meant, `no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's`},
 	} {
-		plain.words[0] = strings.Map(func(r rune) rune {
+		plain.words[0] = uri[:at] + strings.Map(func(r rune) rune {
 			if strings.ContainsRune(without.what, r) {
 				return 'x'
 			}
 			return r
-		}, d.need.Object())
+		}, uri[at:])
 		if slices.ContainsFunc(d.held, func(g *Grant) bool { return g.inert == "" && g.carries(&plain) }) {
 			return without.why
 		}

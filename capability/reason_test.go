@@ -32,12 +32,13 @@ func TestReason(t *testing.T) {
 	}
 	resource := compile(t, `resource.read{uris=["docs://*.md","docs://team-*"]}`)
 	for text, want := range map[string]string{
-		`resource.read{uri="docs://a?.md"}`:    `held: no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's (held for`,
-		`resource.read{uri="docs://a#.md"}`:    "held: no wildcard stands for",
-		`resource.read{uri="docs://team-a@b"}`: "held: no wildcard behind what a host begins with stands for its @: servers may look at nothing before it (held for",
-		`resource.read{uri="docs://a.txt"}`:    within,
-		`resource.read{uri="docs://a?x"}`:      within,
-		`resource.read{uri="notes://u@a"}`:     within,
+		`resource.read{uri="docs://a?.md"}`:     `held: no wildcard stands for its ? or #, but a star at the end: servers may look at nothing from there on. \? is a query's (held for`,
+		`resource.read{uri="docs://a#.md"}`:     "held: no wildcard stands for",
+		`resource.read{uri="docs://team-a@b"}`:  "held: no wildcard behind what a host begins with stands for its @: servers may look at nothing before it (held for",
+		`resource.read{uri="docs://a:80/x.md"}`: "held: no wildcard stands for its : behind the scheme, but a star at the end: servers may split there (held for",
+		`resource.read{uri="docs://a.txt"}`:     within,
+		`resource.read{uri="docs://a?x"}`:       within,
+		`resource.read{uri="notes://u@a"}`:      within,
 	} {
 		if got := resource.Decide(need(t, text)).String(); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", text, got, want)
