@@ -185,8 +185,8 @@ func isWithin(word, other string) bool {
 	return word == ""
 }
 
-// maxChained is how many bytes of the files are searched that are mentioned, and maxHeld how often a
-// mention is held against one. In what is longer there may be commands.
+// maxChained is how many bytes of the files are searched that are mentioned, and maxHeld what it may take
+// to hold mentions against them. In what is longer there may be commands.
 const (
 	maxChained = 1 << 20
 	maxHeld    = 4 << 20
@@ -202,7 +202,7 @@ func chained(text []byte, beside map[string][]byte) string {
 	}
 	for next := [][]byte{text}; len(next) > 0; next = next[1:] {
 		for m := range mentions(string(next[0])) {
-			if held -= len(called); held < 0 {
+			if held -= len(called) + min(len(m.path), longestMention); held < 0 {
 				return clip("@" + m.word)
 			} else if len(called) == 0 {
 				return "" // all that there is was put in

@@ -60,13 +60,21 @@ func TestMentionedFiles(t *testing.T) {
 // TestMentionedFilesCost: mentions are held against the files of a skill
 // only so often. In what has more of them there may be commands.
 func TestMentionedFilesCost(t *testing.T) {
-	files := map[string]string{"a/SKILL.md": md("a", "allowed-tools: Read") + strings.Repeat("@no$1des ", 100<<10)}
-	for i := range 500 {
-		files[fmt.Sprintf("a/%d.md", i)] = "x"
-	}
-	start := time.Now()
-	got := outline(skills.Load(options(), tree(t, files)))
-	if took := time.Since(start); !strings.HasSuffix(got["a"], "proc.eval") || took > 10*time.Second {
-		t.Errorf("%v after %s", got, took)
+	for _, test := range []struct {
+		text string
+		most int // files beside it
+	}{
+		{strings.Repeat("@no$1des ", 100<<10), 500},
+		{strings.Repeat(strings.Repeat("@", 60)+strings.Repeat("é", 110)+" ", 3<<10), 1},
+	} {
+		files := map[string]string{"a/SKILL.md": md("a", "allowed-tools: Read") + test.text}
+		for i := range test.most {
+			files[fmt.Sprintf("a/%d.md", i)] = "x"
+		}
+		start := time.Now()
+		got := outline(skills.Load(options(), tree(t, files)))
+		if took := time.Since(start); !strings.HasSuffix(got["a"], "proc.eval") || took > 10*time.Second {
+			t.Errorf("%v after %s", got, took)
+		}
 	}
 }
