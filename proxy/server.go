@@ -231,11 +231,20 @@ func (s *Server) expire() {
 		return
 	}
 	s.expiry = time.AfterFunc(next, func() {
-		for _, t := range s.everyone() {
-			t.expel(s.policy.Load())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.closed { // which waits for what goes on
+			s.work.Go(s.expelled)
 		}
-		s.expire()
 	})
+}
+
+// expelled ends what is up for tokens whose time is over.
+func (s *Server) expelled() {
+	for _, t := range s.everyone() {
+		t.expel(s.policy.Load())
+	}
+	s.expire()
 }
 
 // Recheck looks whether definitions were approved elsewhere, and shows what is to
