@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,11 +174,17 @@ func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	}
 	defer f.forget(id, w, cancel)
 
-	posted := f.post(ctx, appendRequest(nil, id, r.Method, r.Params))
+	asked := make(chan chan<- error)
+	posted := f.post(ctx, appendRequest(nil, id, r.Method, r.Params), w.may(ctx, r, asked))
 	for {
 		select {
 		case answer := <-w.answer:
 			return answer, nil
+		case said := <-asked:
+			err := cmp.Or(ctx.Err(), r.May())
+			if said <- err; err != nil {
+				return Answer{}, err
+			}
 		case err := <-posted:
 			if err != nil {
 				return Answer{}, err
@@ -188,6 +195,22 @@ func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 			return Answer{}, f.unreached(ctx, ctx.Err())
 		case <-f.life.Done():
 			return f.last(w, posted)
+		}
+	}
+}
+
+// may is what is asked before a call is sent. Only the goroutine of the call may ask who made it.
+func (w *waiter) may(ctx context.Context, r Request, asked chan<- chan<- error) func() error {
+	if r.May == nil {
+		return ctx.Err
+	}
+	return func() error {
+		said := make(chan error, 1)
+		select {
+		case asked <- said:
+			return <-said
+		case <-w.ctx.Done():
+			return w.ctx.Err()
 		}
 	}
 }
@@ -219,7 +242,7 @@ func (f *feed) gaveUp(r Request, id int64) {
 
 // tell posts what nobody waits for.
 func (f *feed) tell(body []byte) {
-	if err := <-f.post(f.life, body); err != nil && f.life.Err() == nil {
+	if err := <-f.post(f.life, body, f.life.Err); err != nil && f.life.Err() == nil {
 		f.log.Warn("the server does not take a message", "error", err)
 	}
 }
@@ -227,7 +250,7 @@ func (f *feed) tell(body []byte) {
 // Notify sends a notification.
 func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
 	select {
-	case err := <-f.post(ctx, appendNote(method, params)):
+	case err := <-f.post(ctx, appendNote(method, params), ctx.Err):
 		return err
 	case <-ctx.Done():
 		return f.unreached(ctx, ctx.Err())
@@ -235,14 +258,14 @@ func (f *feed) Notify(ctx context.Context, method string, params []byte) error {
 }
 
 // post sends a message, and says what came of that. Who does not want to know does
-// not break it off, as with [web.Notify], but nothing is begun for who has left.
-func (f *feed) post(ctx context.Context, body []byte) <-chan error {
+// not break it off, as with [web.Notify], but nothing is begun that may not go any more, as for who has left.
+func (f *feed) post(ctx context.Context, body []byte, may func() error) <-chan error {
 	posted := make(chan error, 1)
 	go func() {
 		bound := leash.New(f.life).Lend(ctx).Within(replyTime)
 		defer bound.Cut(nil)
 		p := newParcel(body)
-		p.may = ctx.Err
+		p.may = may
 		err := f.deliver(bound, p)
 		posted <- err
 		var failed *Failed

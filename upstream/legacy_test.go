@@ -11,9 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"capgate/upstream"
 	"github.com/google/go-cmp/cmp"
@@ -379,44 +377,6 @@ func TestFeedCancel(t *testing.T) {
 	}
 	if got, want := string(f.await(t, "notifications/cancelled").Params), `{"requestId":`+<-id+`}`; got != want {
 		t.Errorf("the server was told of %s, want %s", got, want)
-	}
-}
-
-// TestFeedCancelWhileAuthorized: what waits for a token is not sent once its caller has left.
-func TestFeedCancelWhileAuthorized(t *testing.T) {
-	f := feed(t, func(f *feeder) { f.call = fed(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`) })
-	var armed atomic.Bool
-	waits, goOn := make(chan struct{}), make(chan struct{})
-	conn := dial(t, upstream.Endpoint{Name: "files", URL: f.URL + "/sse", Transport: "sse", Authorize: func(context.Context, bool) (string, error) {
-		if armed.Swap(false) {
-			close(waits)
-			<-goOn
-		}
-		return "", nil
-	}}, upstream.Options{})
-	f.await(t, "notifications/initialized")
-	ctx, cancel := context.WithCancel(t.Context())
-	armed.Store(true)
-	done := make(chan error)
-	go func() {
-		_, err := conn.Call(ctx, upstream.Request{Method: "tools/call"}, nil)
-		done <- err
-	}()
-	<-waits
-	cancel()
-	if err := <-done; err == nil {
-		t.Error("it is answered")
-	}
-	close(goOn)
-	if _, err := conn.Call(t.Context(), upstream.Request{Method: "ping"}, nil); err != nil {
-		t.Error(err)
-	}
-	time.Sleep(50 * time.Millisecond)
-	close(f.got)
-	for m := range f.got {
-		if m.Method == "tools/call" {
-			t.Error("it is sent")
-		}
 	}
 }
 
