@@ -261,10 +261,14 @@ func TestWhatBecomesSkillsUnseen(t *testing.T) {
 				s.list(s.entries()...)
 				long.Store(int64(takes))
 				s.changed()
+				before := s.asked(method)
 				for range 3 {
 					if a := c.modern(method, params, "{}"); strings.Contains(a.Raw, hiddenText) {
 						t.Errorf("%s: %s", route, a.Raw)
 					}
+				}
+				if method != "resources/read" && s.asked(method) > before { // by which skills are read as well
+					t.Errorf("%s is asked for", route)
 				}
 			})
 		}
