@@ -150,6 +150,9 @@ func (w *world) unclaimed(id string) error {
 	if _, ok := w.roster.Agent(id); ok {
 		return usage(fmt.Errorf("there is an agent %s already", id), "")
 	}
+	if _, err := os.Stat(w.store()); errors.Is(err, fs.ErrNotExist) {
+		return nil // and it need not be
+	}
 	st, err := w.kept().store()
 	if err != nil {
 		return err

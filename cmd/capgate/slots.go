@@ -36,11 +36,11 @@ func newSlots(most int) *slots {
 func (s *slots) take(agent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.has(agent)
+	return s.claim(agent)
 }
 
-// has is take, with the lock held.
-func (s *slots) has(agent string) bool {
+// claim is take, with the lock held.
+func (s *slots) claim(agent string) bool {
 	if free := s.most - s.taken; s.of[agent] >= (shares-1)*free {
 		return false
 	}
@@ -101,7 +101,7 @@ func (s *slots) give(agent string) {
 		if s.of[agent]--; s.of[agent] == 0 {
 			delete(s.of, agent)
 		}
-		next = slices.IndexFunc(s.heirs, func(h heir) bool { return s.has(h.agent) })
+		next = slices.IndexFunc(s.heirs, func(h heir) bool { return s.claim(h.agent) })
 	}
 	if next >= 0 {
 		close(s.heirs[next].place)
