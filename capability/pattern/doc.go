@@ -17,8 +17,9 @@
 // match /srv; [Subtree] matches both.
 //
 // For URIs there is [Query]: no wildcard is the ? or # where a query or fragment begins, but a star at
-// the end, and a ? that no wildcard stands before. Within a host, behind something that is written
-// out, none is an @. Classes match what they name.
+// the end, and a ? that no wildcard stands before. Nor is one a colon behind that of the scheme, but a
+// star at the end. Within a host, behind something that is written out, none is an @. Classes match
+// what they name.
 //
 // The grammar is that of gobwas/glob, for
 // allow-lists: it has no negation, and what is doubtful is an error.
