@@ -274,3 +274,34 @@ func TestWhatBecomesSkillsUnseen(t *testing.T) {
 		}
 	}
 }
+
+// TestGoneWhileItAnswers: what a server answers that is gone by then is shown to nobody, and waited for
+// by nobody.
+func TestGoneWhileItAnswers(t *testing.T) {
+	for _, route := range []string{
+		`prompts/get {"name":"files__deploy"}`,
+		`completion/complete {"ref":{"type":"ref/prompt","name":"files__deploy"},"argument":{"name":"path","value":"d"}}`,
+		`resources/read {"uri":"notes:///old"}`,
+	} {
+		method, params, _ := strings.Cut(route, " ")
+		s := newSkillServer(true, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "notes:///old": hiddenText})
+		s.telling()
+		s.relist("prompts/list", `"prompts":[{"name":"deploy"}]`)
+		var w *world
+		reply := s.reply
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method == method && !strings.Contains(string(r.Params), "SKILL.md") {
+				w.ups = nil
+				w.adopt()
+			}
+			return reply(ctx, r, sink)
+		}
+		w = start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		c.modern("prompts/list", "{}", "{}")
+		begun := time.Now()
+		if a := c.modern(method, params, "{}"); strings.Contains(a.Raw, hiddenText) || time.Since(begun) > 10*time.Second {
+			t.Fatalf("after %s: %s", time.Since(begun), a.Raw)
+		}
+	}
+}

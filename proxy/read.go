@@ -264,13 +264,14 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 }
 
 // sure looks for what is not to be of a skill, as which skills its server has by now has to be known
-// for it: it may have become one's. It reports whether that is known.
+// for it: it may have become one's. It reports whether that is known, which it is not of a server that
+// is gone.
 func (c *call) sure(look func(cat *catalogue) *line) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	var before *line
 	var changes uint64
-	for {
+	for ctx.Err() == nil {
 		cat, err := c.catalogue(ctx)
 		if err != nil {
 			return false
@@ -282,10 +283,16 @@ func (c *call) sure(look func(cat *catalogue) *line) bool {
 		if l == nil || cat.knowsSkills(l, changes) {
 			return true
 		}
-		if !l.learnsSkills(ctx) {
+		if !cat.reaches(l) || !l.learnsSkills(ctx) {
 			return false
 		}
 	}
+	return false
+}
+
+// reaches reports whether a connection is one that the agent's servers are reached over.
+func (c *catalogue) reaches(l *line) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l })
 }
 
 // unsure is the verdict on what may be of a skill by now.
