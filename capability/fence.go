@@ -3,6 +3,7 @@ package capability
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"capgate/capability/pattern"
@@ -14,17 +15,21 @@ import (
 // systems of many machines.
 type Fence struct {
 	roots  []Root
-	sealed []Root             // the same, and those that may be read
-	hidden []*pattern.Pattern // files by their names, and their folders, wherever they lie
+	sealed []Root // the same, and those that may be read
+	hidden places // files by their names, and their folders, wherever they lie
 
 	files   map[string]bool // the names of the hidden files, with their folders'
 	folders map[string]bool // those of the folders, outermost first
 	deepest int             // the most segments of any of these
 
-	named     []*pattern.Pattern // folders that may be read, by their names, and those that they lie in
-	beneath   []string           // the names of the folders between slashes
-	outermost []string           // those of the ones that they lie in
+	named     places   // folders that may be read, by their names, and those that they lie in
+	beneath   []string // the names of the folders between slashes
+	outermost []string // those of the ones that they lie in
 }
+
+// places are made when the first glob is held against them, as that takes longer than
+// all else at the start of a gateway.
+type places func() []*pattern.Pattern
 
 // NewFence fences off directories and files, by each place they are known by.
 func NewFence(roots ...Root) Fence { return Fence{}.Enclosing(roots...) }
@@ -45,18 +50,19 @@ func (f Fence) Sealing(roots ...Root) Fence {
 // Hiding returns a fence around files of some names too, wherever they lie. A name
 // has the folders before it that it means something in.
 func (f Fence) Hiding(names ...string) Fence {
-	f.hidden, f.files, f.folders, f.deepest = nil, map[string]bool{}, map[string]bool{}, 0
+	f.files, f.folders, f.deepest = map[string]bool{}, map[string]bool{}, 0
+	whole := slices.Clone(names)
 	for _, name := range names {
-		f.hidden = append(f.hidden, folded("/**/", name, ""))
 		for i := range len(name) {
 			if name[i] == '/' && !f.folders[oneCase(name[:i])] {
-				f.hidden = append(f.hidden, folded("/**/", name[:i], ""))
+				whole = append(whole, name[:i])
 				f.folders[oneCase(name[:i])] = true
 			}
 		}
 		f.files[oneCase(name)] = true
 		f.deepest = max(f.deepest, 1+strings.Count(name, "/"))
 	}
+	f.hidden = sync.OnceValue(func() []*pattern.Pattern { return foldedAll(whole, "") })
 	return f
 }
 
@@ -64,17 +70,21 @@ func (f Fence) Hiding(names ...string) Fence {
 // what is in them may be read, and nothing else. A name begins with a dot, and has the
 // folders before it that it means something in.
 func (f Fence) SealingNamed(names ...string) Fence {
-	f.named, f.beneath, f.outermost = nil, nil, nil
+	f.beneath, f.outermost = nil, nil
+	var outer []string
 	for _, name := range names {
-		f.named = append(f.named, folded("/**/", name, "{,/**}"))
 		f.beneath = append(f.beneath, "/"+oneCase(name)+"/")
 		for i := range len(name) {
 			if name[i] == '/' {
-				f.named = append(f.named, folded("/**/", name[:i], ""))
+				outer = append(outer, name[:i])
 				f.outermost = append(f.outermost, "/"+oneCase(name[:i])+"/")
 			}
 		}
 	}
+	inner := slices.Clone(names)
+	f.named = sync.OnceValue(func() []*pattern.Pattern {
+		return append(foldedAll(inner, "{,/**}"), foldedAll(outer, "")...)
+	})
 	return f
 }
 
@@ -235,7 +245,7 @@ func beneathFolded(p, dir string) bool {
 // where that is taken or searched as a whole. A glob is one when more than stars may
 // stand for the name.
 func (f Fence) hides(p Path, whole bool) bool {
-	if len(f.hidden) == 0 {
+	if len(f.files) == 0 {
 		return false
 	}
 	whole = whole || len(p.globs) > 0
@@ -258,13 +268,13 @@ func (f Fence) names(reading string, whole bool) bool {
 
 // hidesSome reports whether a glob may stand for a hidden file, or for what is in the
 // folder of one.
-func (f Fence) hidesSome(glob *pattern.Pattern) bool { return standsFor(glob, f.hidden) }
+func (f Fence) hidesSome(glob *pattern.Pattern) bool { return standsFor(glob, f.hidden()) }
 
 // seals reports whether some reading of a path lies in a folder that is sealed by its
 // name, or is one that such a folder lies in.
 func (f Fence) seals(p Path) bool {
-	return len(f.named) > 0 && (slices.ContainsFunc(p.readings, f.inNamed) ||
-		slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return standsFor(glob, f.named) }))
+	return len(f.beneath) > 0 && (slices.ContainsFunc(p.readings, f.inNamed) ||
+		slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return standsFor(glob, f.named()) }))
 }
 
 func (f Fence) inNamed(reading string) bool {
@@ -327,6 +337,15 @@ func subtreeFolded(dir string) *pattern.Pattern {
 		return pattern.Subtree(dir)
 	}
 	return folded("", dir, "{,/**}")
+}
+
+// foldedAll is folded for names that may lie anywhere.
+func foldedAll(names []string, after string) []*pattern.Pattern {
+	var all []*pattern.Pattern
+	for _, name := range names {
+		all = append(all, folded("/**/", name, after))
+	}
+	return all
 }
 
 // folded is a text in upper and lower case between two patterns. Where that is more
