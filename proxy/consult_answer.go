@@ -43,6 +43,10 @@ func (c *consultation) relay(ctx context.Context, resp *http.Response, v *vigil)
 	}
 	d.watch.Room = c.Take // many long answers at once are not to be watched at the cost of other agents
 	d.watch.Clean = d.clean
+	if err := d.entitled(); err != nil { // an answer may take minutes to begin, and its head is told before a piece of it is read
+		c.withdrawn(err)
+		return
+	}
 	d.head(resp)
 	err := d.copy(resp.Body, v)
 	d.observed()

@@ -117,6 +117,16 @@ func (c *consultation) failed(status int, err error) {
 	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later", event: ref})
 }
 
+// withdrawn answers in place of a provider whose answer the agent may no longer have.
+func (c *consultation) withdrawn(err error) {
+	status, code := http.StatusForbidden, capability.NotAvailable
+	if errors.Is(err, errRevoked) {
+		status, code = http.StatusUnauthorized, capability.Unauthenticated
+	}
+	ref := c.outcome(0, err.Error())
+	c.turnDown(status, denial{code: code, why: c.sentence(err), event: ref})
+}
+
 // unusable answers in place of a provider whose answer cannot be passed on, and will not
 // be otherwise the next time.
 func (c *consultation) unusable(why string) {

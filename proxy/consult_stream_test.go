@@ -313,6 +313,37 @@ func TestConsultRevoked(t *testing.T) {
 	}
 }
 
+// TestConsultRevokedBefore: of an answer that begins when the token is revoked already, not
+// even its status and its headers are told.
+func TestConsultRevokedBefore(t *testing.T) {
+	begin := make(chan struct{})
+	v := consulting(t, proxy.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		<-begin
+		w.Header().Set("Anthropic-Ratelimit-Tokens-Remaining", "7")
+		w.WriteHeader(429)
+		_, _ = io.WriteString(w, "too many")
+	})
+	answer := make(chan *http.Response)
+	go func() { answer <- v.ask("POST", messages, greeting) }()
+	for len(v.saw()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for one := range v.creds.Of("agents/scout") {
+		v.creds, _ = v.creds.Revoke(one.ID)
+	}
+	v.adopt()
+	close(begin)
+	resp := <-answer
+	got := text(t, resp)
+	if resp.StatusCode != 401 || resp.Header.Get("Anthropic-Ratelimit-Tokens-Remaining") != "" || !strings.Contains(got, "authentication_error") || !strings.Contains(got, "revoked") {
+		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, got)
+	}
+	all := v.events.all()
+	if last := all[len(all)-1]; last.Kind != guardrail.Outcome || !strings.Contains(last.Error, "revoked") {
+		t.Errorf("%+v", last)
+	}
+}
+
 // TestConsultTaken: so is an agent's whose record is gone or broken, or for whom the
 // provider is no longer there.
 func TestConsultTaken(t *testing.T) {
