@@ -211,8 +211,7 @@ const elsewhere = "an item that refers to what the provider keeps cannot be judg
 // reference to an item that is stored when anything of a message is missing.
 func isMessage(v wire.Value) bool {
 	_, typed := v.Get("type")
-	_, has := v.Get("content")
-	return !typed && has && textOf(v, "role") != ""
+	return !typed && says(v, "content") && isListed(textOf(v, "role"), "user assistant system developer")
 }
 
 // found judges what a search has found, which is results and no items.
