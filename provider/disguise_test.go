@@ -203,6 +203,8 @@ func TestNamesOfFunctions(t *testing.T) {
 		`{"type":"function","function":{"name":"litellm_web_search","parameters":{}}}`,
 		`{"type":"function","function":{"name":"web_search"}}`,
 		`{"type":"custom","name":"web_search","input_schema":{}}`,
+		`{"type":"function","function":{"Name":"web_search"}}`, // to who reads members whatever their case is
+		`{"type":"custom","custom":{"NAME":"google_search"}}`,
 	} {
 		if out, _, refused := rewrite(t, chats, `{"messages":[],"tools":[`+tool+`]}`, p); refused != nil || out != `{"messages":[]}` {
 			t.Errorf("%s: %s (%v)", tool, out, refused)

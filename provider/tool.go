@@ -210,10 +210,10 @@ func (r *request) judgeNames(v wire.Value, t tool) (capability.Code, string) {
 	if !r.policy.Relayed {
 		return "", ""
 	}
-	names := []string{textOf(v, "name")}
+	names := namesIn(v)
 	for _, member := range []string{"function", "custom"} {
 		inside, _ := v.Get(member)
-		names = append(names, textOf(inside, "name"))
+		names = append(names, namesIn(inside)...)
 	}
 	for _, name := range names {
 		name = fold(name)
@@ -227,6 +227,17 @@ func (r *request) judgeNames(v wire.Value, t tool) (capability.Code, string) {
 		}
 	}
 	return "", ""
+}
+
+// namesIn returns what an object is called, also to who reads members whatever their case is.
+func namesIn(v wire.Value) (names []string) {
+	for key, member := range v.Members() {
+		if name, _ := key.Str(); fold(name) == "name" {
+			text, _ := member.Str()
+			names = append(names, text)
+		}
+	}
+	return names
 }
 
 // reserved reports whether a function has the folded name of a provider's tool.
