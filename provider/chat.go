@@ -310,7 +310,7 @@ func asksFor(name string) bool {
 // searches reports whether a model searches the web by itself. One that chooses
 // another model may choose such a one.
 func searches(name string) bool {
-	for _, part := range []string{"search-preview", "search-api", "deep-research", "sonar", ":online", "openrouter/"} {
+	for _, part := range []string{"search-preview", "search-api", "deep-research", "sonar", ":online", "openrouter/", "/router"} {
 		if strings.Contains(name, part) {
 			return true
 		}

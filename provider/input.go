@@ -106,7 +106,7 @@ func (r *request) inputMember(name string, v wire.Value) {
 		r.stored(v)
 	case "voice", "voicename":
 		r.speaker(v)
-	case "gcsuri":
+	case "gcsuri", "outputuriprefix":
 		r.refusedUnlessNull("a provider stores nothing where an agent says")(v)
 	case "model", "modelname":
 		r.modelMember(v)
