@@ -220,6 +220,22 @@ func TestNamesOfFunctions(t *testing.T) {
 			}
 		}
 	}
+	p = holding(t, hosts("*"), "provider.image_generation") // and another makes what is called so a tool of Gemini's
+	p.Relayed = true
+	for _, tool := range []struct{ where, tool string }{
+		{messages, `{"type":"web_search_20250305","name":"codeExecution"}`},
+		{chats, `{"type":"image_generation","function":{"name":"codeExecution"}}`},
+		{chats, `{"type":"image_generation","Function":{"Name":"codeExecution"}}`},
+		{chats, `{"type":"image_generation","codeExecution":{}}`}, // LiteLLM passes over the type
+		{chats, `{"type":"image_generation","code_execution":{}}`},
+		{responses, `{"type":"web_search_preview","name":"computer_use"}`},
+	} {
+		if out, _, refused := rewrite(t, tool.where, `{"tools":[`+tool.tool+`]}`, p); refused != nil || out != `{}` {
+			t.Errorf("%s: %s (%v)", tool.tool, out, refused)
+		}
+	}
+	p = holding(t, hosts("*.a.example"), "provider.code_execution")
+	p.Relayed = true
 	const named = `{"messages":[],"tools":[{"type":"bash_20250124","name":"bash"},{"type":"code_execution_20250825","name":"code_execution"},{"type":"computer_20251124","name":"computer"},` +
 		`{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.example"]}]}`
 	if out, _, refused := rewrite(t, messages, named, p); out != named {

@@ -205,20 +205,23 @@ func localMembers(kind string) string {
 }
 
 // judgeNames leaves out a tool that another gateway may take for one that it runs, by any of
-// its names: some go by these whatever the type is.
+// its names, or by a member that is called so: some go by these whatever the type is, also of
+// a tool that is held.
 func (r *request) judgeNames(v wire.Value, t tool) (capability.Code, string) {
 	if !r.policy.Relayed {
 		return "", ""
 	}
 	names := namesIn(v)
-	for _, member := range []string{"function", "custom"} {
-		inside, _ := v.Get(member)
-		names = append(names, namesIn(inside)...)
+	for key, member := range v.Members() {
+		name, _ := key.Str()
+		if names = append(names, name); isListed(fold(name), "function custom") {
+			names = append(names, namesIn(member)...)
+		}
 	}
 	for _, name := range names {
 		name = fold(name)
 		switch {
-		case strings.HasPrefix(name, "litellm"), t.use == local && reserved(name):
+		case strings.HasPrefix(name, "litellm"), reserved(name) && name != fold(t.verb):
 			return capability.NotAvailable, "another gateway may take what has this name for a tool of the provider"
 		case name == "websearch" && t.verb != webSearch && t.scope.verb != webSearch:
 			if code, why := r.reads(webSearch); why != "" {
@@ -240,7 +243,7 @@ func namesIn(v wire.Value) (names []string) {
 	return names
 }
 
-// reserved reports whether a function has the folded name of a provider's tool.
+// reserved reports whether the folded name of a tool is that of a provider's.
 func reserved(name string) bool {
 	switch name {
 	case "googlesearch", "googlesearchretrieval", "googlemaps", "urlcontext", "codeexecution", "computeruse", "enterprisewebsearch":
