@@ -235,6 +235,8 @@ func TestRefused(t *testing.T) {
 		"a suffix that searches":        {router, `{"model":"x/y:online","messages":[]}`, capability.CapabilityAbsent},
 		"a second model that searches":  {router, `{"model":"x/y","models":["perplexity/sonar"],"messages":[]}`, capability.CapabilityAbsent},
 		"a model that chooses another":  {router, `{"model":"switchpoint/router","messages":[]}`, capability.CapabilityAbsent},
+		"one that embeds":               {"openai /v1/embeddings", `{"model":"huggingface/https://evil.example","input":"a"}`, capability.Forbidden},
+		"a model that is an address":    {chats, `{"model":"huggingface/https://evil.example","messages":[]}`, capability.Forbidden},
 		"a preset":                      {router, `{"model":"@preset/x","messages":[]}`, capability.Forbidden},
 		"input from elsewhere":          {responses, inPart(`{"type":"input_image","image_url":"https://evil.example"}`), capability.ScopeViolation},
 		"a file from elsewhere":         {responses, inPart(`{"type":"input_file","file_url":"https://evil.example"}`), capability.ScopeViolation},

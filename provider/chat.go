@@ -20,8 +20,10 @@ func (r *request) chat(root wire.Value) {
 
 func (r *request) chatMember(name string) rule {
 	switch name {
-	case "metadata", "prediction", "response_format":
+	case "prediction", "response_format":
 		return r.opaque
+	case "metadata":
+		return r.metadata
 	case "audio":
 		return r.voice
 	case "frequency_penalty", "function_call", "logit_bias", "logprobs", "max_completion_tokens",
@@ -260,7 +262,7 @@ func (r *request) modelMember(v wire.Value) bool {
 		return true
 	}
 	r.model(name)
-	return true
+	return r.placeless(v)
 }
 
 // unnamed judges a request that names no model. OpenRouter takes that of its account then.

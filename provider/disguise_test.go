@@ -257,6 +257,37 @@ func TestSearchByName(t *testing.T) {
 	}
 }
 
+// TestWhereRelaysTell: another gateway may be told in a request where to send what it logs of
+// it, which the vendor itself takes for words.
+func TestWhereRelaysTell(t *testing.T) {
+	for where, body := range map[string]string{
+		chats:                   `{"messages":[],"metadata":{"user":"a","langfuse_host":"https://evil.example"}}`,
+		messages:                `{"messages":[],"metadata":{"user_id":"a","slack_webhook_url":"https://evil.example"}}`,
+		responses:               `{"input":"a","client_metadata":{"Langsmith_API_Key":"k"}}`,
+		grok:                    `{"input":"a","metadata":{"posthog_host":"evil.example"}}`,
+		"openai /v1/embeddings": `{"input":"a","metadata":{"arize_space_id":"a"}}`,
+	} {
+		p := holding(t, hosts("*"))
+		if out, _, refused := rewrite(t, where, body, p); refused != nil || out != body {
+			t.Errorf("%s (%v)", out, refused)
+		}
+		p.Relayed = true
+		if out, _, refused := rewrite(t, where, body, p); refused == nil || refused.Code != capability.Forbidden {
+			t.Errorf("%s (%v)", out, refused)
+		}
+	}
+	p := holding(t)
+	p.Relayed = true
+	for _, body := range []string{
+		`{"messages":[],"metadata":{"session_id":"https://a.example","tags":["langfuse_host"],"langfuse_prompt_version":1,"langfuse_host":null}}`,
+		`{"messages":[],"metadata":null}`,
+	} {
+		if out, _, refused := rewrite(t, chats, body, p); refused != nil || out != body {
+			t.Errorf("%s (%v)", out, refused)
+		}
+	}
+}
+
 // TestUnofferedChoice: a tool of the provider that a request chooses and does not offer
 // is not named to the provider either.
 func TestUnofferedChoice(t *testing.T) {

@@ -37,7 +37,7 @@ func (r *request) messages(root wire.Value) {
 func (r *request) messagesMember(name string) rule {
 	switch name {
 	case "metadata", "output_config", "output_format":
-		return r.opaque
+		return r.metadata
 	case "max_tokens", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
 		"inference_geo", "speed", "cache_control", "thinking":
 		return keep

@@ -24,8 +24,10 @@ func (r *request) responsesMember(name string) rule {
 	switch name {
 	case "instructions":
 		return r.text
-	case "metadata", "client_metadata", "text":
+	case "text":
 		return r.opaque
+	case "metadata", "client_metadata":
+		return r.metadata
 	case "include", "max_output_tokens", "max_tool_calls",
 		"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream",
 		"stream_options", "temperature", "top_logprobs", "top_p", "truncation", "user":

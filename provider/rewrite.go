@@ -363,10 +363,12 @@ func (r *request) refusedIfTrue(why string) rule {
 // embedMember is the table of requests for embeddings.
 func (r *request) embedMember(name string) rule {
 	switch name {
-	case "model", "dimensions", "encoding_format", "user", "output_dimension", "output_dtype":
+	case "model":
+		return r.placeless
+	case "dimensions", "encoding_format", "user", "output_dimension", "output_dtype":
 		return keep
 	case "metadata":
-		return r.opaque
+		return r.metadata
 	case "input":
 		return func(v wire.Value) bool {
 			return r.embedded(v)
