@@ -228,6 +228,7 @@ func TestNamesOfFunctions(t *testing.T) {
 		{chats, `{"type":"image_generation","Function":{"Name":"codeExecution"}}`},
 		{chats, `{"type":"image_generation","codeExecution":{}}`}, // LiteLLM passes over the type
 		{chats, `{"type":"image_generation","code_execution":{}}`},
+		{chats, `{"type":"image_generation","vector_store_ids":["a"]}`}, // here as well
 		{responses, `{"type":"web_search_preview","name":"computer_use"}`},
 	} {
 		if out, _, refused := rewrite(t, tool.where, `{"tools":[`+tool.tool+`]}`, p); refused != nil || out != `{}` {
@@ -258,11 +259,13 @@ func TestSearchByName(t *testing.T) {
 }
 
 // TestWhereRelaysTell: another gateway may be told in a request where to send what it logs of
-// it, which the vendor itself takes for words.
+// it, or what to run, which the vendor itself takes for words.
 func TestWhereRelaysTell(t *testing.T) {
 	for where, body := range map[string]string{
 		chats:                   `{"messages":[],"metadata":{"user":"a","langfuse_host":"https://evil.example"}}`,
 		messages:                `{"messages":[],"metadata":{"user_id":"a","slack_webhook_url":"https://evil.example"}}`,
+		mistral:                 `{"messages":[],"metadata":{"_litellm_code_execution_enabled":true,"_skill_files":{"a":{"a.py":"b"}}}}`,
+		router:                  `{"model":"m","messages":[],"metadata":{"_skill_files":{}}}`,
 		responses:               `{"input":"a","client_metadata":{"Langsmith_API_Key":"k"}}`,
 		grok:                    `{"input":"a","metadata":{"posthog_host":"evil.example"}}`,
 		"openai /v1/embeddings": `{"input":"a","metadata":{"arize_space_id":"a"}}`,

@@ -7,12 +7,15 @@ import (
 )
 
 // metadata judges what is said of a request, and not to the model. Another gateway may be told
-// there to send what it logs of the request elsewhere, or for somebody else's account.
+// there to send what it logs of the request elsewhere, or for somebody else's account. LiteLLM
+// keeps what it tells itself there too, as the files of skills that it runs, under names with a
+// line in front.
 func (r *request) metadata(v wire.Value) bool {
 	if r.policy.Relayed {
 		for key, member := range v.Members() {
-			if name, _ := key.Str(); isListed(fold(name), logsElsewhere) && member.Kind() != wire.Null {
-				r.forbid(`"` + clip(name) + `" would have another gateway send the request elsewhere`)
+			name, _ := key.Str()
+			if told := strings.HasPrefix(name, "_") || isListed(fold(name), logsElsewhere); told && member.Kind() != wire.Null {
+				r.forbid(`"` + clip(name) + `" would tell another gateway where to send a request, or what to run`)
 			}
 		}
 	}

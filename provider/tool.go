@@ -221,7 +221,8 @@ func (r *request) judgeNames(v wire.Value, t tool) (capability.Code, string) {
 	for _, name := range names {
 		name = fold(name)
 		switch {
-		case strings.HasPrefix(name, "litellm"), reserved(name) && name != fold(t.verb):
+		case strings.HasPrefix(name, "litellm"), reserved(name) && name != fold(t.verb),
+			name == "vectorstoreids" && t.verb != "file_search": // which LiteLLM searches for a tool of any type
 			return capability.NotAvailable, "another gateway may take what has this name for a tool of the provider"
 		case name == "websearch" && t.verb != webSearch && t.scope.verb != webSearch:
 			if code, why := r.reads(webSearch); why != "" {
