@@ -186,3 +186,24 @@ func TestOddlySpelledClaims(t *testing.T) {
 		t.Errorf("as a file of the skill around it: %s", a.Raw)
 	}
 }
+
+// TestClaimsOfThisMachine: localhost in a file: URI is as good as no host to most who read it, so
+// that neither is a way around the other, whatever of the disk the agent may read.
+func TestClaimsOfThisMachine(t *testing.T) {
+	hosts := []string{"", "localhost", "LocalHost"}
+	for _, claimed := range hosts {
+		s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+		s.list(append(s.entries(), `{"uri":"file://`+claimed+`/srv/q/SKILL.md","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
+		c := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - fs.read: { in: /, paths: [srv] }\n---\n"}, s.up(t)).client("scout")
+		for _, host := range hosts {
+			in, beside := "file://"+host+"/srv/q/in.md", "file://"+host+"/srv/beside.md"
+			s.files[in], s.files[beside] = hiddenText, "beside"
+			if a := c.modern("resources/read", uriParams(in), "{}"); a.Error == nil || mentions(a, hiddenText) {
+				t.Errorf("%s, of a skill at %q: %s", in, claimed, a.Raw)
+			}
+			if a := c.modern("resources/read", uriParams(beside), "{}"); a.Error != nil {
+				t.Errorf("%s: %s", beside, a.Raw)
+			}
+		}
+	}
+}

@@ -195,7 +195,10 @@ func loosePath(uri string) string {
 		if s == ".." { // some readers move there, and others leave the dots out
 			return skillPrefix
 		}
-		segments[i] = strings.TrimRight(s, ".")
+		if s = strings.TrimRight(s, "."); i == 1 && scheme == "file" && s == "localhost" {
+			s = "" // as good as no host
+		}
+		segments[i] = s
 	}
 	return scheme + ":" + path.Clean(strings.Join(segments, "/"))
 }
