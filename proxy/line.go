@@ -24,6 +24,7 @@ type line struct {
 	shelf  atomic.Pointer[shelf] // for calls of agents that have asked for no list
 	ups    atomic.Int64          // how often it has come up
 
+	speaks   atomic.Bool // the server speaks the extension for skills, as of its last list of them
 	hopeless atomic.Bool // it was waited for in vain, longer than others wait
 
 	saying sync.Mutex // held while a call is told something that names no call

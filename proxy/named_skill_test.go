@@ -137,6 +137,33 @@ func TestUnlistedSkills(t *testing.T) {
 	}
 }
 
+// TestSkillsThatNobodyLists: the SKILL.md of a skill that its server has in no list is no resource, whether
+// or not it lists others: what it requires is not known.
+func TestSkillsThatNobodyLists(t *testing.T) {
+	for _, listed := range []string{"", "wiki://h/a/SKILL.md"} {
+		s := newSkillServer(true, map[string]string{
+			"wiki://h/a/SKILL.md": skillText("a", "", "Fine.\n"), "wiki://h/q/SKILL.md": skillText("q", "Bash", hiddenText), "wiki://h/notes.md": "notes",
+		})
+		s.list(slices.DeleteFunc(s.entries(), func(e string) bool { return listed == "" || !strings.Contains(e, listed) })...)
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		inEras(t, w, "scout", func(t *testing.T, do ask) {
+			for _, uri := range []string{"wiki://h/q/SKILL.md", "wiki://h/q/skill.md", "wiki://h/q/SKILL%2Emd"} {
+				if a := do("resources/read", uriParams(uri)); a.Error == nil || !mentions(a, "Denied by capgate") || mentions(a, hiddenText) {
+					t.Errorf("%s beside %q: %s", uri, listed, a.Raw)
+				}
+			}
+			s.tamper("wiki://h/notes.md", `{"contents":[{"uri":"wiki://h/notes.md","text":"notes"},{"uri":"wiki://h/q/SKILL.md","text":"`+hiddenText+`"}]}`)
+			if a := do("resources/read", uriParams("wiki://h/notes.md")); a.Error == nil || mentions(a, hiddenText) {
+				t.Errorf("in another resource: %s", a.Raw)
+			}
+			s.tamper("wiki://h/notes.md", "notes")
+			if a := do("resources/read", uriParams("wiki://h/notes.md")); a.Error != nil {
+				t.Errorf("what is no skill: %s", a.Raw)
+			}
+		})
+	}
+}
+
 // TestIrregularSkillsChange: who may keep such a skill is told that it has changed, also where no
 // list shows that.
 func TestIrregularSkillsChange(t *testing.T) {

@@ -164,8 +164,10 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 // skillList fetches the list of a server that speaks the extension, and makes one of
 // the resources of a server that serves skills as was done before.
 func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) ([]*served, error) {
+	speaks := extends(conn.Info(), skillsExtension)
+	l.speaks.Store(speaks)
 	switch {
-	case extends(conn.Info(), skillsExtension):
+	case speaks:
 		raw, err := upstream.List(ctx, conn, upstream.Listing{Method: "skills/list", Member: "skills", Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
 		all := make([]*served, len(raw))
 		for i, r := range raw {

@@ -135,7 +135,7 @@ func (a *assembly) addServed(from *source, items []item) {
 // secludes reports whether a resource of the server may be one of a skill's files,
 // however its URI is written. Those are read as files of a skill or not at all.
 func (s *source) secludes(uri string) bool {
-	if s.unknown || !s.skills.any() {
+	if s.unknown || !s.mayHaveSkills() {
 		return s.unknown || isSkillURI(uri)
 	}
 	all := looseURIs(uri)
@@ -143,6 +143,10 @@ func (s *source) secludes(uri string) bool {
 		return strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) || s.skills.isIn(loose)
 	})
 }
+
+// mayHaveSkills reports whether the server has skills, or speaks the extension, by which it may have
+// some that are in no list.
+func (s *source) mayHaveSkills() bool { return s.skills.any() || s.line.speaks.Load() }
 
 // unless is the connection that a resource is read over, nil when the resource may be one of
 // a skill's files, or nobody knows.

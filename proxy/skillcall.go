@@ -204,7 +204,7 @@ func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 		return true
 	}
 	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-	if i < 0 || !cat.sources[i].skills.any() {
+	if i < 0 || !cat.sources[i].mayHaveSkills() {
 		return i < 0
 	}
 	s := &cat.sources[i]
