@@ -17,7 +17,7 @@ func (d *derivation) command(verbs []string, spec string) ([]capability.Spec, st
 		return bare(verbs), ""
 	}
 	words = unwrapped(words)
-	if len(words) == 0 || strings.ContainsAny(words[0], "*=") {
+	if len(words) == 0 || strings.ContainsAny(words[0], "*=") || isCut(words[0]) {
 		return bare(verbs), ""
 	}
 	program, why := d.program(words[0])
@@ -29,7 +29,8 @@ func (d *derivation) command(verbs []string, spec string) ([]capability.Spec, st
 	}
 	known := []string{program}
 	for _, word := range words[1:] {
-		if word, _ = d.expand(word); !isPlainWord(word) {
+		cut := isCut(word)
+		if word, _ = d.expand(word); cut || !isPlainWord(word) {
 			open = true // the first word that is not plain stands for any from there on
 			break
 		}
@@ -116,6 +117,9 @@ func unwrapped(words []string) []string {
 	}
 	return words
 }
+
+// isCut reports whether a word is a piece of one that stands in quotes, with blanks in it.
+func isCut(word string) bool { return strings.Count(word, `"`)%2 == 1 }
 
 func startsWithLetter(word string) bool {
 	c := word[0] | 0x20

@@ -49,7 +49,8 @@ var rules = byName([]rule{
 	{names: "ScheduleWakeup RemoteTrigger CronCreate CronDelete CronList CronUpdate", refuse: leaves},
 
 	{names: "AskUserQuestion TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ExitPlanMode EnterPlanMode ToolSearch"},
-	{names: "ask_user write_todos todowrite todoread question activate_skill"},
+	{names: "TaskOutput TaskStop ReportFindings"}, // of what was started by other tools
+	{names: "ask_user write_todos todowrite todoread question activate_skill update_plan"},
 })
 
 // Tokens that are more than a name.
