@@ -329,7 +329,7 @@ func (a *assembly) owner(up *Upstream, called string) string {
 
 // addPrompts enters the prompts of one server.
 func (a *assembly) addPrompts(from *source, items []item) {
-	held := a.tenant.server.withheld(from.up, promptPin, "name", items)
+	held := a.tenant.server.withheld(from.up, promptPin, named(items, "name"), items)
 	for i, it := range items {
 		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: a.tenant.server.cleanOnly(held[i], it.raw)}
 		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || from.unknown || from.skills.isPrompt(p.name) || a.owner(p.up, p.up.called(p.name)) != "" {
@@ -347,7 +347,7 @@ func (a *assembly) addPrompts(from *source, items []item) {
 // addResources enters the resources and templates of one server.
 func (a *assembly) addResources(from *source, items, templates []item) {
 	s := a.tenant.server
-	held := s.withheld(from.up, resourcePin, "uri", items)
+	held := s.withheld(from.up, resourcePin, named(items, "uri"), items)
 	for i, it := range items {
 		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: s.cleanOnly(held[i], it.raw)}
 		if from.secludes(r.uri) {
@@ -361,7 +361,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 		a.shared[r.uri] = r
 		a.resources = append(a.resources, r)
 	}
-	held = s.withheld(from.up, templatePin, "uriTemplate", templates)
+	held = s.withheld(from.up, templatePin, named(templates, "uriTemplate"), templates)
 	for i, it := range templates {
 		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
 		a.withhold(r, true)

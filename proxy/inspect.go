@@ -60,11 +60,12 @@ const (
 	promptPin   = "prompt:"
 	resourcePin = "resource:"
 	templatePin = "template:"
+	skillPin    = "skill:"
 )
 
-// withheld rules on the prompts, resources or templates of a server that somebody
+// withheld rules on the prompts, resources, templates or skills of a server that somebody
 // must look at first, by their place in the list. All others are shown.
-func (s *Server) withheld(u *Upstream, kind, key string, items []item) map[int]ruling {
+func (s *Server) withheld(u *Upstream, kind string, name func(i int) string, items []item) map[int]ruling {
 	var seen []sighting
 	var places []int
 	held := map[int]ruling{}
@@ -74,7 +75,7 @@ func (s *Server) withheld(u *Upstream, kind, key string, items []item) map[int]r
 		case x.code == capability.ToolRejected:
 			held[i] = ruling{x.code, x.why}
 		default:
-			seen = append(seen, sighting{tool: kind + it.text(key), definition: it.doc.Root(), digest: x.digest, suspicion: x.why})
+			seen = append(seen, sighting{tool: kind + name(i), definition: it.doc.Root(), digest: x.digest, suspicion: x.why})
 			places = append(places, i)
 		}
 	}
@@ -91,6 +92,27 @@ func (s *Server) withheld(u *Upstream, kind, key string, items []item) map[int]r
 		}
 	}
 	return held
+}
+
+// named says what the entries of a list are called, by one of their keys.
+func named(items []item, key string) func(i int) string {
+	return func(i int) string { return items[i].text(key) }
+}
+
+// withholdSkills hides the skills of a server whose frontmatter somebody must look at first: it
+// stands in lists as the definitions of prompts and resources do.
+func (s *Server) withholdSkills(u *Upstream, all []*skill) {
+	var found []item
+	var whose []*skill
+	for _, one := range all {
+		if read := one.from.read.Load(); !one.isFlawed() && read != nil && read.front.exam != nil {
+			found, whose = append(found, read.front), append(whose, one)
+		}
+	}
+	name := func(i int) string { return whose[i].from.uri() }
+	for i, r := range s.withheld(u, skillPin, name, found) {
+		whose[i].held = r.why
+	}
 }
 
 // inspect makes tools of a server's list: under the names that agents see, and

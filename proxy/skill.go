@@ -19,6 +19,7 @@ type skill struct {
 	root  string  // the URI of its folder, as agents see it
 	files []*bundled
 
+	held   string // why somebody must look at it first, "" if nobody must
 	hidden string // why the agent does not see it, "" if it does
 }
 
@@ -81,6 +82,7 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skil
 type understanding struct {
 	library *skills.Library
 	about   *skills.Skill
+	front   item // the frontmatter, where there is something in it to be looked at first
 }
 
 // understood reads the SKILL.md that was fetched with the list, once for each library: what
@@ -89,9 +91,14 @@ func (s *served) understood(p *Policy) *skills.Skill {
 	if u := s.read.Load(); u != nil && u.library == p.Skills {
 		return u.about
 	}
-	about := p.readSkill(s, s.text)
-	s.read.Store(&understanding{p.Skills, about})
-	return about
+	u := &understanding{library: p.Skills, about: p.readSkill(s, s.text)}
+	if doc, err := wire.Parse(u.about.Frontmatter); err == nil {
+		if x := skim(item{doc: doc}); x.code != "" {
+			u.front = item{doc: doc, exam: x}
+		}
+	}
+	s.read.Store(u)
+	return u.about
 }
 
 // readSkill reads the SKILL.md of a server's skill. One that says of itself something
@@ -120,7 +127,7 @@ const maxServedHeads = 1 << 20
 // much.
 func (a *assembly) addServed(from *source, items []item) {
 	from.unknown, from.skills = items == nil, claimed{places: map[string]bool{}, names: map[string]bool{}}
-	needs, heads := 0, 0
+	needs, heads, before := 0, 0, len(a.skilled)
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds || heads > maxServedHeads)
 		if it.skill.root != "" {
@@ -130,6 +137,7 @@ func (a *assembly) addServed(from *source, items []item) {
 		needs, heads = needs+len(s.about.Needs), heads+s.about.HeadSize
 		a.skilled = append(a.skilled, s)
 	}
+	a.tenant.server.withholdSkills(from.up, a.skilled[before:])
 }
 
 // secludes reports whether a resource of the server may be one of a skill's files,
@@ -208,6 +216,8 @@ func (a *assembly) judge(s *skill, visible *outlook) {
 		s.hidden = s.about.Broken
 	case s.main() == nil:
 		s.hidden = "it has no " + skillFile
+	case s.held != "":
+		s.hidden = s.held
 	case !v.shown:
 		s.hidden = v.why
 	case !a.tenant.server.isClean(s.entry()):
