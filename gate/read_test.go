@@ -137,6 +137,9 @@ func TestResourceQuery(t *testing.T) {
 		"docs://in/a/b:c?x#y":    true,
 		"docs://in/http://a/b":   true,
 		"docs://in/../a":         false,
+		"docs://in/x?/../../a":   false,
+		"docs://in/x#/../a":      false,
+		"docs://in/x?y=../a":     true,
 		"names://Bob:Smith":      true,
 		"names://h1:1,h2:2/a":    true,
 	} {
@@ -225,7 +228,7 @@ resources:
 		}
 	}
 	name := &gate.Tool{Name: "s.name", Mapping: m.Tool("name"), View: r.View}
-	for text, want := range map[string]bool{"guide": true, "other": false, "guide/a": true, "guide/../a": false, "guide/%2e%2e/a": false} {
+	for text, want := range map[string]bool{"guide": true, "other": false, "guide/a": true, "guide/../a": false, "guide/%2e%2e/a": false, "guide/x?/../../a": false, "guide/x;y": false} {
 		if v := g.Call("agents/some", name, args(t, `{"name":"`+text+`"}`)); v.Decision.Allowed() != want {
 			t.Errorf("some reads what is called %s: %v", text, v)
 		}

@@ -263,6 +263,9 @@ func ambiguous(scheme, rest string, hosted bool) string {
 	plain, _, _ = strings.Cut(plain, "#")
 	if authority, ok := strings.CutPrefix(plain, "//"); ok {
 		host, _, _ := strings.Cut(authority, "/")
+		if strings.Count(host, "@") > 1 {
+			return "the URI holds more than one @ before its path, and readers differ on behind which the host is"
+		}
 		if host = host[strings.LastIndexByte(host, '@')+1:]; !isHost(host) && (hosted || strings.ContainsAny(host, "[]")) {
 			return "the URI holds brackets or a colon where not all readers find the same host"
 		}
@@ -270,7 +273,10 @@ func ambiguous(scheme, rest string, hosted bool) string {
 	if strings.Contains(plain[strings.LastIndexByte(plain, '/')+1:], ";") && hasParameters(scheme) {
 		return "the URI holds parameters, which some readers leave out"
 	}
-	for seg := range strings.SplitSeq(plain, "/") {
+	for seg := range strings.SplitSeq(rest, "/") { // also of a query, to who takes all of it for a path
+		if i := strings.IndexAny(seg, "?#;:"); i >= 0 {
+			seg = seg[:i]
+		}
 		if seg == "." || seg == ".." {
 			return "the URI holds . or .. as a segment"
 		}
@@ -300,7 +306,7 @@ func isHost(text string) bool {
 // hasParameters reports whether urllib takes what stands behind a semicolon for no part of the path.
 func hasParameters(scheme string) bool {
 	switch scheme {
-	case "ftp:", "hdl:", "http:", "https:", "mms:", "prospero:", "rtsp:", "sftp:", "shttp:", "sip:", "sips:", "tel:":
+	case "", "ftp:", "hdl:", "http:", "https:", "imap:", "mms:", "prospero:", "rtsp:", "rtsps:", "rtspu:", "sftp:", "shttp:", "sip:", "sips:", "tel:":
 		return true
 	}
 	return false
