@@ -168,9 +168,11 @@ func TestResource(t *testing.T) {
 		"notes://u@a/b?x":                        "memory.read u@a/b?x; memory.read u@a/b; memory.read a/b; ",
 		"notes:u@a":                              "memory.read u@a; ",
 		"notes://a/u@b":                          "memory.read a/u@b; ",
+		"notes://a://b":                          "memory.read a://b; memory.read a; ",
+		"notes:a://b":                            "memory.read a://b; memory.read b; ",
 		"notes://a/%2E%2e/b":                     "memory.read never: the URI hides a separator or a dot; ",
 		"docs://internal/a":                      "records.update  internal/a; ",
-		"docs://internal/../all":                 "agent.update never: the URI holds . or .. as a segment; ",
+		"docs://internal/../all":                 "memory.read never: the URI holds . or .. as a segment; ",
 		"docs://all":                             "resource.read docs://all; memory.read all; ",
 		"docs://all/x":                           "resource.read docs://all/x; ",
 		"docs://a?..":                            "resource.read docs://a?..; ",
@@ -238,6 +240,11 @@ func TestResourceSpelling(t *testing.T) {
 		"docs://%69nternal/a":             "records.update  %69nternal/a; ",
 		"docs://x@internal/a":             "records.update  x@internal/a; ",
 		"docs://internal:/a":              "records.update  internal:/a; ",
+		"docs://internal:80/a":            "records.update  internal:80/a; ",
+		"docs://x%3f@internal/a":          "records.update  x%3f; ",
+		"docs://x%23%40y@internal/a":      "records.update  internal/a; ",
+		"docs:x://internal/a":             "records.update  x://internal/a; ",
+		"docs:///internal/a://b":          "records.update  /internal/a://b; ",
 		"docs://al%6C":                    "memory.read al%6C; ",
 		"docs://all/":                     "memory.read all/; ",
 		"docs://all?x":                    "memory.read all?x; ",
@@ -255,6 +262,26 @@ func TestResourceSpelling(t *testing.T) {
 		"docs://a/internal/a":             "resource.read docs://a/internal/a; ",
 		"docs://a%zz%2":                   "resource.read docs://a%zz%2; ",
 		"docs://allx":                     "resource.read docs://allx; ",
+	} {
+		if got := resourced(m, uri); got != want {
+			t.Errorf("%q needs %s, want %s", uri, got, want)
+		}
+	}
+}
+
+// An entry of all that a scheme has is of that however it is spelt, and decides alone on what is written like it.
+func TestResourceOfAll(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  docs://*: { requires: [memory.read] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uri, want := range map[string]string{
+		"docs://a/b":          "memory.read; ",
+		"docs://did:a:b/c%2f": "memory.read; ",
+		"docs:a":              "memory.read; resource.read docs:a; ",
+		"docs:/a":             "memory.read; resource.read docs:/a; ",
+		"docs:":               "memory.read; resource.read docs:; ",
+		"doc://a":             "resource.read doc://a; ",
 	} {
 		if got := resourced(m, uri); got != want {
 			t.Errorf("%q needs %s, want %s", uri, got, want)

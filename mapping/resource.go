@@ -42,7 +42,7 @@ func (d *document) resources(m *Mapping, n *yaml.Node) error {
 			return d.wrong(key, "write notes, notes://all or notes://work/*", "%s is no scheme, no URI and not what URIs begin with", quoted(key.Value, maxArgument))
 		}
 		if !strings.HasSuffix(res.uri, ":") {
-			res.plain = plainly(res.uri)
+			res.plain = spellings(res.uri)[0]
 		}
 		if err := res.read(d, value); err != nil {
 			return err
@@ -147,12 +147,14 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 func (m *Mapping) resource(uri string) resource {
 	var all resource
 	if m != nil {
-		as := plainly(uri)
+		scheme, rest, _ := strings.Cut(uri, ":")
+		clear, as := ambiguous(scheme+":", rest, true) == "", spellings(uri)
 		for _, res := range m.resources {
-			if res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri) {
+			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
+			if written && (res.isWhole() || clear && !slices.ContainsFunc(as, res.misses)) {
 				return all.and(res)
 			}
-			if res.meets(as) {
+			if written || slices.ContainsFunc(as, res.meets) {
 				all = all.and(res)
 			}
 		}
@@ -216,13 +218,17 @@ func (r *reading) resource(m *Mapping, role role, at place, rest, uri string) er
 }
 
 // keysOf returns what servers may take for the key that a URI names. They may look at nothing from where a
-// query or fragment begins, nor at a user before a host; patterns of URIs see to that themselves.
+// query or fragment begins, or where another :// is, nor at a user before a host; patterns of URIs see to
+// that themselves.
 func keysOf(rest string) []string {
 	key, hosted := strings.CutPrefix(rest, "//")
 	keys := []string{key}
 	if i := strings.IndexAny(key, "?#"); i >= 0 {
 		key = key[:i]
 		keys = append(keys, key)
+	}
+	if between, ok := betweenMarks(rest); ok {
+		keys = append(keys, between)
 	}
 	host, _, _ := strings.Cut(key, "/")
 	if i := strings.LastIndexByte(host, '@'); hosted && i >= 0 {

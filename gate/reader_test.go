@@ -1,0 +1,129 @@
+package gate_test
+
+import (
+	"math/rand/v2"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+)
+
+// readers are ways in which servers find what a URI names. Each returns a host and a path as one.
+var readers = map[string]func(uri string) string{
+	"net/url": func(uri string) string {
+		u, err := url.Parse(uri)
+		if err != nil {
+			return ""
+		}
+		return place(u.Hostname() + "/" + u.Path + u.Opaque)
+	},
+	"all behind the scheme": func(uri string) string { return place(bare(uri)) },
+	"no query":              func(uri string) string { return place(unqueried(bare(uri))) },
+	"between the first two ://": func(uri string) string {
+		_, rest, ok := strings.Cut(uri, "://")
+		between, _, _ := strings.Cut(rest, "://")
+		if !ok {
+			return ""
+		}
+		return place(between)
+	},
+	"behind the first @": func(uri string) string {
+		host, rest, _ := strings.Cut(unqueried(bare(uri)), "/")
+		if _, name, ok := strings.Cut(host, "@"); ok && strings.Contains(uri, "://") {
+			host = name
+		}
+		return place(host + "/" + rest)
+	},
+}
+
+func bare(uri string) string {
+	_, rest, _ := strings.Cut(uri, ":")
+	return strings.TrimPrefix(rest, "//")
+}
+
+func unqueried(text string) string {
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// place cleans what a server would look for beneath a folder of its own.
+func place(name string) string {
+	if plain, err := url.PathUnescape(name); err == nil {
+		name = plain
+	}
+	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+name), "/"))
+}
+
+// Whoever's grants are of a place reads no other one, and what needs more by its entry is not had without,
+// whichever of the usual ways a server reads URIs in.
+func TestResourceByEveryReader(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte(`server: s
+tools: {}
+resources:
+  docs://inner/*: { requires: [memory.write] }
+  fix://dir/*: { requires: [memory.read] }
+  fix://team-*: { requires: [memory.read] }
+  notes: memory.read
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{
+		"all.md":  record(`resource.read: { uris: ["docs:*"] }`),
+		"dir.md":  record(`resource.read: { uris: ["data://dir/*"] }`, `memory.read: { keys: ["dir/*"] }`),
+		"end.md":  record(`resource.read: { uris: ["data://*/end"] }`),
+		"keys.md": record(`memory.read: { keys: ["*-end"] }`),
+		"team.md": record(`resource.read: { uris: ["data://team-*"] }`),
+		"fix.md":  record(`memory.read: { keys: ["*"] }`),
+	})
+	of := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	isIn := func(at string) bool { return at == "dir" || strings.HasPrefix(at, "dir/") }
+	ofTeam := func(at string) bool { return strings.HasPrefix(at, "team-") }
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, who := range []struct {
+		agent, begin, end string
+		may               func(at string) bool
+	}{
+		{"all", "docs:", "", func(at string) bool { return at != "inner" && !strings.HasPrefix(at, "inner/") }},
+		{"all", "docs://", "inner/a", func(at string) bool { return at != "inner" && !strings.HasPrefix(at, "inner/") }},
+		{"dir", "data://dir/", "", isIn},
+		{"dir", "notes:dir/", "", isIn},
+		{"end", "data://", "/end", func(at string) bool { return at == "end" || strings.HasSuffix(at, "/end") }},
+		{"keys", "notes://", "-end", func(at string) bool { return strings.HasSuffix(at, "-end") }},
+		{"team", "data://team-", "", ofTeam},
+		{"fix", "fix://dir/", "", isIn},
+		{"fix", "fix://team-", "", ofTeam},
+	} {
+		read := 0
+		for range 6000 {
+			uri := who.begin
+			for range r.IntN(6) {
+				uri += pieces[r.IntN(len(pieces))]
+			}
+			if uri += who.end; !g.Resource("agents/"+who.agent, of, uri).Decision.Allowed() {
+				continue
+			}
+			read++
+			for name, at := range readers {
+				if is := at(uri); is != "" && !who.may(is) {
+					t.Errorf("%s may read %s, which is %s by %s", who.agent, uri, is, name)
+				}
+			}
+		}
+		if read < 50 {
+			t.Errorf("%s reads only %d of what begins with %s: the test has lost its teeth", who.agent, read, who.begin)
+		}
+	}
+}
+
+// pieces are what the URIs are put together from.
+var pieces = []string{
+	"a", "inner", "%69nner", "INNER", "/", "/", "//", "?", "#", "@", ":", ":80", "://", "..", "/../", "/./", ";", `\`,
+	"%3f", "%23", "%40", "%3a", "%2e", "%2F", "%25", ".", "-", "~", "[", "]", "&", "|", "\t", "\u200b",
+}
