@@ -62,8 +62,8 @@ func (t *tenant) hearers(c change) (all []hearer) {
 	return all
 }
 
-// tell tells them. What the agent may not read by now, or what may be a file of a skill all the
-// same, is told to nobody; as long as it is not known which skills the server has since its list
+// tell tells them. What the agent may not read by now, or what is withheld or may be a file of a
+// skill all the same, is told to nobody; as long as it is not known which skills the server has since its list
 // changed for so many times, it waits. Of what has a secret in its name they are told that it
 // is in what they watch.
 func (t *tenant) tell(c change, changes uint64) {
@@ -89,7 +89,7 @@ func (t *tenant) tell(c change, changes uint64) {
 		t.changed(none)
 		return
 	}
-	if cat.unless(l, c.uri) == nil {
+	if cat.unless(l, c.uri) == nil || cat.alike(l, c.uri).code != "" {
 		return
 	}
 	body, clean := t.server.news(c.uri)

@@ -215,7 +215,7 @@ func servedRoutes() (all []string) {
 		"repo:/acme/x/skills/hid/a.md", "repo://acme/x\\skills/hid/a.md", "repo://acme/x/skills/hid/a.md?x", "repo://acme/x/skills/hid/a.md#x", "repo://acme/x/skills/hid",
 		"repo://acme/x/skills/own/unlisted.md", "repo://acme/x/skills/other/SKILL.md", "repo://acme/x/sk\tills/hid/a.md",
 		"repo://acme/x/?/../skills/hid/a.md", "repo://acme/x/#/../skills/hid/a.md", "repo://acme/x/ſkills/hid/a.md", "repo://acme/x/skills/hid./a.md", "repo://acme/x/skills/hid;v=1/a.md",
-		"repo://acme/x/skills/own/..;/hid/a.md", "repo://acme/x/skills/hid/..;/a.md", "repo://acme/x/skills/hid::$INDEX_ALLOCATION/a.md", "repo://acme:80/x/skills/hid/a.md", "repo://me@acme/x/skills/hid/a.md",
+		"repo://acme/x/skills/own/..;/hid/a.md", "repo://acme/x/skills/hid/..;/a.md", "repo://acme/x/skills/hid::$INDEX_ALLOCATION/a.md", "repo://acme:80/x/skills/hid/a.md", "repo:x://acme/x/skills/hid/a.md", "repo://acme/x/skills/hid/a.md://x", "repo://me@acme/x/skills/hid/a.md",
 	} {
 		for _, method := range []string{"resources/read", "skills/get", "resources/directory/read", "resources/subscribe"} {
 			all = append(all, method+` {"uri":`+string(mustJSON(uri))+`}`)

@@ -108,21 +108,27 @@ const maxEscapes = 4
 // escaped too often may be anything, and so is taken for a skill's.
 func looseURI(uri string) string { return looseURIs(uri)[0] }
 
-// looseURIs are the two URIs that one may be taken for: by readers who know of queries,
-// and by those to whom all of it is a path.
-func looseURIs(uri string) [2]string {
+// looseURIs are the URIs that one may be taken for: by readers who know of queries, by those to whom
+// all of it is a path, and by those who look at what stands between the first :// and the next.
+func looseURIs(uri string) [3]string {
 	uri = unescaped(uri)
 	whole := loosePath(uri)
+	all := [3]string{whole, whole, whole}
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		return [2]string{loosePath(uri[:i]), whole}
+		all[0] = loosePath(uri[:i])
 	}
-	return [2]string{whole, whole}
+	if _, rest, ok := strings.Cut(uri, "://"); ok {
+		scheme, _, _ := strings.Cut(uri, ":")
+		between, _, _ := strings.Cut(rest, "://")
+		all[2] = loosePath(scheme + "://" + between)
+	}
+	return all
 }
 
-// looseFolders are the two folders that one may be taken for which a server says to be a skill's:
+// looseFolders are the folders that one may be taken for which a server says to be a skill's:
 // that of a SKILL.md, where it has spelled that in a way of its own. None ends in a slash, so
 // that the topmost holds everything.
-func looseFolders(root string) [2]string {
+func looseFolders(root string) [3]string {
 	all := looseURIs(root)
 	for i, at := range all {
 		if path.Base(at) == strings.ToLower(skillFile) {
@@ -135,7 +141,7 @@ func looseFolders(root string) [2]string {
 
 // looseBegins are looseURIs for what a URI begins with, which may end within an escape, or before
 // a host of which nothing is known yet.
-func looseBegins(begin string) [2]string {
+func looseBegins(begin string) [3]string {
 	begin = unescaped(begin)
 	if i := strings.LastIndexByte(begin, '%'); i >= max(0, len(begin)-2) {
 		begin = begin[:i]

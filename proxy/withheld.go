@@ -6,7 +6,7 @@ import "strings"
 // its URI for, or what that begins with.
 type withheld struct {
 	*resource
-	loose    [2]string
+	loose    [3]string
 	template bool
 }
 

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -155,19 +156,22 @@ func TestWithheldSpellings(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	for uri, code := range map[string]string{
-		"NOTE://a/bad":    "tool_quarantined",
-		"note://a/%62ad":  "tool_quarantined",
-		"note://a/bad?":   "tool_quarantined",
-		"note://a/bad#x":  "tool_quarantined",
-		"note://u@a/bad":  "tool_quarantined",
-		"note://a//bad":   "tool_quarantined",
-		"SLY://a/7":       "tool_quarantined",
-		"sly://%61/7":     "tool_quarantined",
-		"note://a/good?":  "",
-		"note://a/bad/x":  "",
-		"note://a/badder": "",
-		"memo://7":        "",
-		"sly://ab/7":      "",
+		"NOTE://a/bad":      "tool_quarantined",
+		"note://a/%62ad":    "tool_quarantined",
+		"note://a/bad?":     "tool_quarantined",
+		"note://a/bad#x":    "tool_quarantined",
+		"note://u@a/bad":    "tool_quarantined",
+		"note://a//bad":     "tool_quarantined",
+		"note:x://a/bad":    "tool_quarantined",
+		"note://a/bad://x":  "tool_quarantined",
+		"note://a/bad%3a//": "tool_quarantined",
+		"SLY://a/7":         "tool_quarantined",
+		"sly://%61/7":       "tool_quarantined",
+		"note://a/good?":    "",
+		"note://a/bad/x":    "",
+		"note://a/badder":   "",
+		"memo://7":          "",
+		"sly://ab/7":        "",
 	} {
 		for _, method := range []string{"resources/read", "resources/subscribe"} {
 			a := c.request(method, `{"uri":"`+uri+`"}`)
@@ -175,6 +179,25 @@ func TestWithheldSpellings(t *testing.T) {
 				t.Errorf("%s %s: %s", method, uri, a.Raw)
 			}
 		}
+	}
+}
+
+// TestWithheldIsNoNews: who watches a folder is told nothing of what is withheld in it.
+func TestWithheldIsNoNews(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"note://a/bad","name":"bad","title":"\u200b"}]`}}
+	w := startWith(t, proxy.Options{Pins: &drawer{}}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	in := c.open(t.Context(), t, http.MethodGet, "")
+	c.request("resources/list", "{}")
+	if a := c.request("resources/subscribe", `{"uri":"note://a"}`); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	for _, uri := range []string{"note://a/bad", "note://a/b%61d", "note://a/bad?x", "note://a/good"} {
+		s.first().Events.Notify("notifications/resources/updated", []byte(`{"uri":"`+uri+`"}`))
+	}
+	if got := in.next(); !strings.Contains(got, "note://a/good") {
+		t.Errorf("%s", got)
 	}
 }
 
