@@ -23,10 +23,8 @@ func (res *resource) at(place, query string) bool {
 	if own.query != "" {
 		return own.place == place && strings.HasPrefix(query, own.query)
 	}
-	if strings.HasSuffix(res.uri, "/") {
-		own.place = strings.TrimSuffix(own.place, "/") + "/"
-	}
-	return strings.HasPrefix(place+"/", own.place)
+	below, ok := strings.CutPrefix(place, strings.TrimSuffix(own.place, "/"))
+	return ok && (below == "" || below[0] == '/' || !strings.HasSuffix(res.uri, "/"))
 }
 
 // misses reports whether an entry that a URI is written like is not of it to some reader: one of
