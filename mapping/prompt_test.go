@@ -271,7 +271,7 @@ func TestResourceSpelling(t *testing.T) {
 
 // An entry of all that a scheme has is of that however it is spelt, and decides alone on what is written like it.
 func TestResourceOfAll(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  docs://*: { requires: [memory.read] }\n"))
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  docs://*: { requires: [memory.read] }\n  ws://inner/*: { requires: [memory.read] }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,6 +282,12 @@ func TestResourceOfAll(t *testing.T) {
 		"docs:/a":             "memory.read; resource.read docs:/a; ",
 		"docs:":               "memory.read; resource.read docs:; ",
 		"doc://a":             "resource.read doc://a; ",
+		"ws://a/é":            "resource.read ws://a/é; ",
+		"ws://é@b/":           "resource.read ws://é@b/; ",
+		"ws://ｉnner/a":        "resource.read never: the URI has a host that some readers write in another way; ",
+		"ws:///inner:/a":      "resource.read never: the URI has a host that some readers write in another way; ",
+		"ws:inner:1/a":        "resource.read never: the URI has a host that some readers write in another way; ",
+		"ftp://é/a":           "resource.read ftp://é/a; ",
 	} {
 		if got := resourced(m, uri); got != want {
 			t.Errorf("%q needs %s, want %s", uri, got, want)

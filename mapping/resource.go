@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -267,14 +268,8 @@ func ambiguous(scheme, rest string, hosted bool) string {
 	}
 	plain, _, _ := strings.Cut(rest, "?")
 	plain, _, _ = strings.Cut(plain, "#")
-	if authority, ok := strings.CutPrefix(plain, "//"); ok {
-		host, _, _ := strings.Cut(authority, "/")
-		if strings.Count(host, "@") > 1 {
-			return "the URI holds more than one @ before its path, and readers differ on behind which the host is"
-		}
-		if host = host[strings.LastIndexByte(host, '@')+1:]; !isHost(host) && (hosted || strings.ContainsAny(host, "[]")) {
-			return "the URI holds brackets or a colon where not all readers find the same host"
-		}
+	if why := misleading(scheme, plain, hosted); why != "" {
+		return why
 	}
 	if strings.Contains(plain[strings.LastIndexByte(plain, '/')+1:], ";") && hasParameters(scheme) {
 		return "the URI holds parameters, which some readers leave out"
@@ -289,6 +284,28 @@ func ambiguous(scheme, rest string, hosted bool) string {
 	}
 	return ""
 }
+
+// misleading says why readers may find different hosts in a URI without its query.
+func misleading(scheme, plain string, hosted bool) string {
+	authority, ok := strings.CutPrefix(plain, "//")
+	host, _, _ := strings.Cut(authority, "/")
+	name := host[strings.LastIndexByte(host, '@')+1:]
+	switch {
+	case hosted && isMapped(scheme) && (!ok || host == "" || strings.ContainsFunc(name, func(c rune) bool { return c == '%' || c >= utf8.RuneSelf })):
+		return "the URI has a host that some readers write in another way"
+	case !ok:
+		return ""
+	case strings.Count(host, "@") > 1:
+		return "the URI holds more than one @ before its path, and readers differ on behind which the host is"
+	case !isHost(name) && (hosted || strings.ContainsAny(name, "[]")):
+		return "the URI holds brackets or a colon where not all readers find the same host"
+	}
+	return ""
+}
+
+// isMapped reports whether browsers and their like, to which wide letters are narrow ones and any number of slashes is two, know
+// hosts of a scheme.
+func isMapped(scheme string) bool { return scheme == "ws:" || scheme == "wss:" || scheme == "ftp:" }
 
 // has reports whether some entry is of a scheme.
 func (m *Mapping) has(scheme string) bool {
