@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/provider"
+	"capgate/upstream"
 )
 
 // consultation is one request of an agent to a model's provider.
@@ -28,6 +30,7 @@ type consultation struct {
 	provider *Provider
 	endpoint provider.Endpoint
 	header   http.Header // of what goes up
+	asked    []byte      // the body as it came
 	body     []byte      // as it goes up
 	changes  []provider.Change
 	held     provider.Policy
@@ -64,9 +67,24 @@ func (s *Server) consult(w http.ResponseWriter, r *http.Request, name, path stri
 		c.refuse(http.StatusTooManyRequests, capability.LimitExceeded, "too many requests in a minute")
 		return
 	}
-	if body, ok := c.whole(); ok && c.judged(body) {
-		c.send()
+	if c.whole() {
+		c.carry()
 	}
+}
+
+// carry has the request decided and sent: anew when another policy comes while it waits for a
+// connection.
+func (c *consultation) carry() {
+	for range maxTurns {
+		if !c.judged(c.asked) || !c.send() {
+			return
+		}
+	}
+	c.restless()
+}
+
+func (c *consultation) restless() {
+	c.refuse(http.StatusServiceUnavailable, capability.NotAvailable, "the policy was changed again and again during the request")
 }
 
 // recognised finds out whose token the request shows, wherever the client of the
@@ -125,7 +143,7 @@ func (c *consultation) wellFormed() bool {
 
 // whole takes in the body. It is not one of those that are used again: what carries
 // it up may read it for longer than the request takes.
-func (c *consultation) whole() ([]byte, bool) {
+func (c *consultation) whole() bool {
 	var l letter
 	if f := c.takeIn(&l); f != nil {
 		code := capability.MalformedRequest
@@ -133,13 +151,14 @@ func (c *consultation) whole() ([]byte, bool) {
 			code = capability.LimitExceeded
 		}
 		c.refuse(f.status, code, f.text)
-		return nil, false
+		return false
 	}
 	if !c.endpoint.Body && len(l.body) > 0 {
 		c.refuse(http.StatusBadRequest, capability.MalformedRequest, "this request has no body")
-		return nil, false
+		return false
 	}
-	return l.body, true
+	c.asked = l.body
+	return true
 }
 
 // judged decides on one long request of an agent after another: the index over a body
@@ -188,7 +207,7 @@ func (c *consultation) decided(body []byte) bool {
 			return c.recorded()
 		}
 	}
-	c.refuse(http.StatusServiceUnavailable, capability.NotAvailable, "the policy was changed again and again during the request")
+	c.restless()
 	return false
 }
 
@@ -199,8 +218,9 @@ var (
 	errEnded = errors.New("the gateway ends")
 )
 
-// send carries the request up, and the answer down.
-func (c *consultation) send() {
+// send carries the request up, and the answer down. It reports whether nothing of it went up, as it
+// has to be decided anew.
+func (c *consultation) send() (again bool) {
 	key, err := c.provider.Key()
 	if err == nil && !isStrained(key) {
 		err = errors.New("it holds what no key of a provider may")
@@ -208,7 +228,7 @@ func (c *consultation) send() {
 	if err != nil {
 		c.server.log.Error("the key of a provider cannot be used", "provider", c.name, "error", err)
 		c.failed(http.StatusBadGateway, errors.New("the gateway has no usable key for it"))
-		return
+		return false
 	}
 	c.key = key
 	ctx, cancel := context.WithCancelCause(c.r.Context())
@@ -219,23 +239,33 @@ func (c *consultation) send() {
 	req, err := c.request(ctx, key)
 	if err != nil {
 		c.failed(http.StatusBadGateway, errors.New("its address cannot be used"))
-		return
+		return false
 	}
-	resp, err := c.server.outside.RoundTrip(req)
-	if err != nil {
+	resp, err := c.server.outside.RoundTrip(upstream.AskLast(req, func() error {
+		if again = c.server.policy.Load() != c.policy || !c.server.holds(c.credential, c.agent); again {
+			return errStale
+		}
+		return nil
+	}))
+	switch {
+	case err != nil && again:
+		c.outcome(0, errStale.Error())
+		return true
+	case err != nil:
 		c.unanswered(ctx, err)
-		return
+		return false
 	}
 	defer func() { _ = resp.Body.Close() }() // what was not read is not wanted
 	wait.Stop()
-	c.body, c.needs, resp.Request = nil, nil, nil // an answer may take long, and what was asked may be large
+	c.asked, c.body, c.needs, resp.Request = nil, nil, nil, nil // an answer may take long, and what was asked may be large
 	if why := unfit(resp); why != "" {
 		c.unusable(why)
-		return
+		return false
 	}
 	v := newVigil(c.provider.Idle, func() { cancel(errIdle) })
 	defer v.end()
 	c.relay(ctx, resp, v)
+	return false
 }
 
 // request is what goes up: the bytes that were decided on, and the gateway's own key.
@@ -252,7 +282,7 @@ func (c *consultation) request(ctx context.Context, key string) (*http.Request, 
 	if err != nil {
 		return nil, err
 	}
-	req.Header = c.header
+	req.Header = maps.Clone(c.header) // which may be read for longer than the request takes
 	if body != nil {
 		req.Header["Content-Type"] = jsonType()
 	}

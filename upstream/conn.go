@@ -53,10 +53,11 @@ type Request struct {
 	// more, which may be after Call has returned. It may never be called.
 	Sent func()
 
-	// May, if there is one, is asked in the goroutine of Call whenever the request is about to
-	// go to a server over HTTP, which may be long after Call was made: it waits for a token,
-	// and goes once more with another. With its error the request does not go, and that is
-	// the error of Call.
+	// May, if there is one, is asked last whenever the request is about to be written, which may
+	// be long after Call was made: it waits for a token or a connection, or for a process that
+	// does not read, and goes once more with another token. It is asked in the goroutine of
+	// Call, or while that waits, and must wait for nothing itself. With its error the request
+	// does not go, and that is the error of Call.
 	May func() error
 
 	// Into is memory that the answer may be read into, and is grown as needed. Nil

@@ -164,7 +164,7 @@ type target struct {
 
 func newTarget(e Endpoint, o Options) (*target, error) {
 	t := &target{
-		name: e.Name, carrier: e.HTTP, authorize: e.Authorize, renew: e.Renew,
+		name: e.Name, authorize: e.Authorize, renew: e.Renew,
 		limit: o.Limits.Message, log: o.Log.With("upstream", e.Name), scrub: o.Scrub,
 	}
 	t.said = newTranscript(t.log, t.scrub)
@@ -177,10 +177,13 @@ func newTarget(e Endpoint, o Options) (*target, error) {
 	}
 	if e.HTTP == nil {
 		t.own = NewTransport(e.Dial)
-		t.carrier = newLanes(t.url, t.own.DialContext, t.own)
-	} else if e.Dial != nil {
+		t.carrier = newLanes(t.url, t.own.DialContext, asking{t.own})
+		return t, nil
+	}
+	if e.Dial != nil {
 		return nil, t.failed("has a Dial that its HTTP would not use", nil)
 	}
+	t.carrier = asking{e.HTTP}
 	return t, nil
 }
 
@@ -340,10 +343,13 @@ func (t *target) try(ctx context.Context, like *http.Request, header http.Header
 		req.GetBody = body.open
 	}
 	resp, err := t.carrier.RoundTrip(req)
-	if err != nil {
-		return nil, t.unreached(ctx, err)
+	switch {
+	case err == nil:
+		return resp, nil
+	case body.refused != nil:
+		return nil, body.refused
 	}
-	return resp, nil
+	return nil, t.unreached(ctx, err)
 }
 
 // unreached says why there is no response. Only what fails before there is a

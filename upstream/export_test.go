@@ -131,7 +131,7 @@ func Unread(patience time.Duration, text ...string) (sent []bool, err error) {
 	out.write()
 	err = <-broken
 	for i := range all {
-		sent = append(sent, !out.takeBack(&all[i]))
+		sent = append(sent, out.leave(&all[i]) != queued)
 	}
 	return sent, err
 }

@@ -87,9 +87,16 @@ func (p *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
 		return p.usual.RoundTrip(req)
 	}
 	ctx := req.Context()
-	l, err := p.take(ctx)
+	l, isNew, err := p.take(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if isNew && req.Body != nil { // which took its time: whether it may still go is asked again
+		_ = req.Body.Close()
+		if req.Body, err = req.GetBody(); err != nil {
+			p.put(l)
+			return nil, err
+		}
 	}
 	body := &freight{lanes: p, lane: l}
 	body.hook.Hang(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }) // whoever waits is woken
@@ -194,19 +201,20 @@ func (h headed) Write(body []byte) (int, error) {
 
 // take returns a connection: one that is idle and that the server has not closed,
 // or a new one.
-func (p *lanes) take(ctx context.Context) (*lane, error) {
+func (p *lanes) take(ctx context.Context) (l *lane, isNew bool, err error) {
 	for {
 		p.mu.Lock()
 		last := len(p.idle) - 1
 		if last < 0 {
 			p.mu.Unlock()
-			return p.open(ctx)
+			l, err = p.open(ctx)
+			return l, true, err
 		}
-		l := p.idle[last]
+		l = p.idle[last]
 		p.idle[last], p.idle = nil, p.idle[:last]
 		p.mu.Unlock()
 		if quiet(l.raw) {
-			return l, nil
+			return l, false, nil
 		}
 		_ = l.conn.Close()
 	}

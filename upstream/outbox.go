@@ -31,6 +31,11 @@ var (
 type line struct {
 	data  []byte // with the line break
 	state lineState
+
+	// may is asked last, when the line is about to be written, with the outbox locked; nil: nobody
+	// is. With its error the line is not written, and refused is told why.
+	may     func() error
+	refused func(error)
 }
 
 type lineState uint8
@@ -39,6 +44,7 @@ const (
 	queued lineState = iota
 	begun            // some of it may have been written
 	written
+	dropped // it might not go any more, and none of it was written
 )
 
 // outbox writes lines to a server that may not read them. Who has a line writes
@@ -176,6 +182,8 @@ func (o *outbox) flush(fd uintptr) (moved, full bool) {
 func (o *outbox) next() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for o.err == nil && len(o.queue) > 0 && !o.goes(0) {
+	}
 	if len(o.queue) == 0 || o.err != nil {
 		return nil
 	}
@@ -185,14 +193,37 @@ func (o *outbox) next() []byte {
 		return data
 	}
 	o.batch = append(o.batch[:0], data...)
-	for _, l := range o.queue[1:] {
-		if len(o.batch)+len(l.data) > maxBatch {
-			break
+	for i := 1; i < len(o.queue) && len(o.batch)+len(o.queue[i].data) <= maxBatch; {
+		if o.goes(i) {
+			o.batch = append(o.batch, o.queue[i].data...)
+			o.queue[i].state = begun
+			i++
 		}
-		o.batch = append(o.batch, l.data...)
-		l.state = begun
 	}
 	return o.batch
+}
+
+// goes asks whether a line may go, unless some of it has, and drops it if not. It may have waited
+// for long. The lock is held.
+func (o *outbox) goes(i int) bool {
+	l := o.queue[i]
+	if l.may == nil || i == 0 && o.offset > 0 {
+		return true
+	}
+	err := l.may()
+	if err == nil {
+		return true
+	}
+	o.remove(i)
+	l.state = dropped
+	l.refused(err)
+	return false
+}
+
+// remove takes a line out of the queue. The lock is held.
+func (o *outbox) remove(i int) {
+	o.waiting -= len(o.queue[i].data)
+	o.queue = slices.Delete(o.queue, i, i+1)
 }
 
 // wrote counts n bytes as written. Lines that were to go along and did not are
@@ -221,27 +252,25 @@ func (o *outbox) wrote(n int) {
 	}
 }
 
-// takeBack takes a line out of the queue. It reports whether nothing of it was
-// written.
-func (o *outbox) takeBack(l *line) bool {
+// leave takes a line out of the queue, unless it has begun, and says how far it has come. Who has
+// left is asked nothing any more: what turns out not to have begun after all is not written.
+func (o *outbox) leave(l *line) lineState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if l.state != queued {
-		return false
+	switch l.state {
+	case queued:
+		if i := slices.Index(o.queue, l); i >= 0 {
+			o.remove(i)
+		}
+	case begun:
+		if l.may != nil {
+			l.may = left
+		}
 	}
-	if i := slices.Index(o.queue, l); i >= 0 {
-		o.queue = slices.Delete(o.queue, i, i+1)
-		o.waiting -= len(l.data)
-	}
-	return true
-}
-
-// stateOf returns how far a line has come.
-func (o *outbox) stateOf(l *line) lineState {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	return l.state
 }
+
+func left() error { return errEnded }
 
 // end lets nothing more be written. The first error is told.
 func (o *outbox) end(err error) {

@@ -21,7 +21,8 @@ type parcel struct {
 	data []byte
 	sent func() // called then, of a large one; nil: nobody wants to know
 
-	may func() error // says why it must not go any more; nil: nothing does
+	may     func() error // says why it must not go any more; nil: nothing does
+	refused error        // what it said
 
 	mu   sync.Mutex
 	uses int
@@ -35,8 +36,8 @@ var errReleased = errors.New("the body is out of use")
 // is no need to know when it is closed.
 func (p *parcel) open() (io.ReadCloser, error) {
 	if p.may != nil {
-		if err := p.may(); err != nil {
-			return nil, err
+		if p.refused = p.may(); p.refused != nil {
+			return nil, p.refused
 		}
 	}
 	if p.sent == nil {

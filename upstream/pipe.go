@@ -66,8 +66,9 @@ type call struct {
 
 // reply is what a call waits for.
 type reply struct {
-	answer Answer
-	failed *Failed
+	answer  Answer
+	failed  *Failed
+	refused error // by the request's May: it was not sent
 }
 
 // Start starts a server, and greets it. The context is for the handshake: it
@@ -249,8 +250,12 @@ func (p *pipe) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
 		return Answer{}, err
 	}
 	got := p.exchange(ctx, c)
-	c.busy.Wait() // the sink is the caller's again
-	state := p.out.stateOf(&c.line)
+	c.busy.Wait()                 // the sink is the caller's again
+	state := p.out.leave(&c.line) // what answers a request that it has not read is answered no less
+	if got.refused != nil {
+		p.putBack(c)
+		return Answer{}, got.refused
+	}
 	if got.failed != nil {
 		f := *got.failed
 		f.Unsent = f.Unsent || state == queued
@@ -267,7 +272,7 @@ func (p *pipe) putBack(c *call) {
 	if c.lent && c.sent != nil {
 		c.sent()
 	}
-	c.line.data, c.sink, c.sent, c.into = nil, nil, nil, nil
+	c.line.data, c.line.may, c.sink, c.sent, c.into = nil, nil, nil, nil, nil
 	if cap(c.own) <= keepLine {
 		p.calls.Put(c)
 	}
@@ -292,7 +297,7 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 	if !p.forget(c) {
 		return <-c.reply
 	}
-	if !p.out.takeBack(&c.line) && c.method != "initialize" { // which must not be cancelled
+	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" { // which must not be cancelled
 		p.cancel(c.id)
 	}
 	return reply{failed: f}
@@ -303,9 +308,14 @@ func (p *pipe) register(r Request, s Sink) (*call, error) {
 	c, ok := p.calls.Get().(*call)
 	if !ok {
 		c = &call{reply: make(chan reply, 1)}
+		c.line.refused = func(why error) {
+			if p.forget(c) {
+				c.reply <- reply{refused: why}
+			}
+		}
 	}
 	c.sink, c.token, c.method, c.into = s, r.Token, r.Method, r.Into
-	c.line.state = queued
+	c.line.state, c.line.may = queued, r.May
 	if err := p.admit(c); err != nil {
 		return nil, err
 	}
