@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"sync"
@@ -37,7 +38,7 @@ type following struct {
 
 // watch has a server tell an agent of changes to a resource. However many watch it, the
 // server is asked once. Who watches is there before it is, as it may tell at once. Whether
-// it may be asked is looked at once it is up.
+// it may be asked is looked at once it is up, and last of all: may belongs to no goroutine.
 func (l *line) watch(ctx context.Context, agent *tenant, uri string, may func() error, enter func()) error {
 	conn, err := l.link.Conn(ctx)
 	if err == nil {
@@ -53,7 +54,7 @@ func (l *line) watch(ctx context.Context, agent *tenant, uri string, may func() 
 		return &upstream.Failed{Upstream: l.up().Name, Text: "is asked to tell of too many resources"}
 	}
 	enter()
-	return l.follow(ctx, conn, uri, f)
+	return l.follow(ctx, conn, uri, f, may)
 }
 
 // join adds a watcher of a resource, unless there are too many resources, or so many for the
@@ -200,8 +201,8 @@ func (l *line) hush(uri string, f *following) {
 }
 
 // follow asks over a connection, unless the server tells over it already, or nobody wants
-// to hear of it any more.
-func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *following) error {
+// to hear of it any more, or may be.
+func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *following, may func() error) error {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
@@ -214,7 +215,10 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 	if needless {
 		return nil
 	}
-	ended, err := l.ask(ctx, conn, uri, f)
+	if err := may(); err != nil { // another may have had its turn for long
+		return err
+	}
+	ended, err := l.ask(ctx, conn, uri, f, may)
 	if err != nil {
 		return err
 	}
@@ -242,11 +246,11 @@ func (l *line) follow(ctx context.Context, conn upstream.Conn, uri string, f *fo
 
 // ask asks over a connection. In the modern era it returns what is closed when the
 // server has stopped telling.
-func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *following) (<-chan struct{}, error) {
+func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *following, may func() error) (<-chan struct{}, error) {
 	text := string(wire.AppendString(nil, uri))
 	refused := &upstream.Failed{Upstream: l.up().Name, Text: "refused the subscription"}
 	if !conn.Info().Modern {
-		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`)}, nil)
+		answer, err := conn.Call(ctx, upstream.Request{Method: "resources/subscribe", Params: []byte(`{"uri":` + text + `}`), May: may}, nil)
 		if err == nil && answer.Error != nil {
 			err = refused
 		}
@@ -254,7 +258,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	}
 	params := append([]byte(`{"notifications":{"resourceSubscriptions":[`+text+`]},"_meta":`), l.meta(conn.Info())(nil)...)
 	heard := acknowledged{loose: loose{l}, uri: uri, heard: make(chan struct{}), refused: make(chan struct{})}
-	ended := make(chan struct{})
+	ended, unsent := make(chan struct{}), error(refused)
 	s := l.tenant.server
 	life, cancel := context.WithCancel(s.ctx)
 	l.mu.Lock()
@@ -262,7 +266,10 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	l.mu.Unlock()
 	s.work.Go(func() {
 		defer cancel()
-		_, err := conn.Call(life, upstream.Request{Method: listenMethod, Params: append(params, '}')}, &heard)
+		_, err := conn.Call(life, upstream.Request{Method: listenMethod, Params: append(params, '}'), May: may}, &heard)
+		if errors.Is(err, errStale) {
+			unsent = err
+		}
 		close(ended)
 		l.stopped(conn, ended)
 		s.log.Debug("a subscription has ended", "upstream", l.up().Name, "error", err)
@@ -274,7 +281,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 		cancel()
 		return nil, refused
 	case <-ended:
-		return nil, refused
+		return nil, unsent
 	case <-ctx.Done():
 		cancel()
 		return nil, ctx.Err()
@@ -320,7 +327,7 @@ func (l *line) restore() (done bool) {
 	used := l.inUse()
 	l.mu.Lock()
 	silent := maps.Clone(l.followed)
-	maps.DeleteFunc(silent, func(_ string, f *following) bool { return f.conn != nil || len(f.watchers) == 0 })
+	maps.DeleteFunc(silent, func(uri string, f *following) bool { return f.conn != nil || !l.wanted(uri, f) })
 	if l.asks = used && len(silent) > 0; !l.asks {
 		l.mu.Unlock()
 		return true
@@ -345,13 +352,44 @@ func (l *line) restore() (done bool) {
 	for uri, f := range silent { // one that is refused, or that the server hangs on, keeps none of the others
 		room <- struct{}{}
 		asking.Go(func() {
-			if within(oneTime, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f) }) == nil {
+			may := func() error {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				if !l.wanted(uri, f) {
+					return errStale
+				}
+				return nil
+			}
+			if within(oneTime, func(ctx context.Context) error { return l.follow(ctx, conn, uri, f, may) }) == nil {
 				l.changed(uri) // it may have, while nobody told of it
 			}
 			<-room
 		})
 	}
 	return false
+}
+
+// wanted reports whether somebody watches a resource who may read it still. The lock is held.
+func (l *line) wanted(uri string, f *following) bool {
+	p, skill := l.tenant.server.policy.Load(), l.listed(uri)
+	for t := range f.watchers {
+		if skill || p.Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
+			return true
+		}
+	}
+	return false
+}
+
+// recall has the server asked for what somebody may read again, and it was not asked for meanwhile.
+func (l *line) recall() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uri, f := range l.followed {
+		if f.conn == nil && l.wanted(uri, f) {
+			l.insist(0)
+			return
+		}
+	}
 }
 
 // acknowledged is told when a server has begun to tell of something, or that it will not.

@@ -414,7 +414,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	defer o.line.finish(c)
 	may := func() error { return cmp.Or(c.current(o), c.still(o)) }
 	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
-		o.line.loudness(ctx, conn, c.logLevel()) // before the last look, as the server is waited for
+		o.line.loudness(ctx, conn, c.logLevel(), may) // before the last look, as the server is waited for
 		if err := may(); err != nil {
 			return upstream.Answer{}, err
 		}

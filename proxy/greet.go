@@ -201,8 +201,8 @@ func loudEnough(params []byte, least string) bool {
 }
 
 // loudness tells a server of the legacy era which logs are wanted, unless that is
-// what it was told last over this connection.
-func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
+// what it was told last over this connection, or the call may not go up any more.
+func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string, may func() error) {
 	if level == "" || conn.Info().Modern || !able(conn.Info(), "logging") {
 		return
 	}
@@ -213,8 +213,16 @@ func (l *line) loudness(ctx context.Context, conn upstream.Conn, level string) {
 	if known {
 		return
 	}
-	_, err := conn.Call(ctx, upstream.Request{Method: "logging/setLevel", Params: []byte(`{"level":"` + level + `"}`)}, nil)
+	err := may()
+	if err == nil {
+		_, err = conn.Call(ctx, upstream.Request{Method: "logging/setLevel", Params: []byte(`{"level":"` + level + `"}`), May: may}, nil)
+	}
 	if err != nil {
+		l.mu.Lock()
+		if l.levelled == conn && l.level == level {
+			l.levelled = nil // it may not have been told
+		}
+		l.mu.Unlock()
 		l.tenant.server.log.Debug("a level of logs was not set", "upstream", l.up().Name, "error", err)
 	}
 }

@@ -62,7 +62,11 @@ func (s *Server) move() {
 	for _, t := range s.everyone() {
 		t.mu.Lock()
 		sessions, streams := t.listening()
+		lines := slices.Collect(maps.Values(t.lines))
 		t.mu.Unlock()
+		for _, l := range lines {
+			l.recall()
+		}
 		for _, one := range streams {
 			if one.strays() {
 				one.end()
@@ -159,7 +163,13 @@ func (c *call) watch(by watcher, was, w *watched) (err error) {
 	if w.line != nil {
 		ctx, cancel := context.WithTimeout(c.ctx, c.patience(w.line.up()))
 		defer cancel()
-		may := func() error { return c.current(&order{line: w.line}) }
+		decided := c.policy
+		may := func() error {
+			if c.server.policy.Load() != decided {
+				return errStale
+			}
+			return nil
+		}
 		err = w.line.watch(ctx, w.agent, w.uri, may, a.enter)
 	}
 	switch {
