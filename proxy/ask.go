@@ -215,7 +215,7 @@ func (e loose) Notify(method string, params []byte) {
 	case logMessage, "notifications/elicitation/complete":
 		if s := l.tenant.only; s != nil && (method != logMessage || s.wants(params)) {
 			if clean, ok := l.tenant.server.clean(append([]byte(nil), params...)); ok {
-				s.notify(method, clean)
+				s.notify(method, clean, l.inUse)
 			}
 		}
 		if l.tenant.only == nil && method == logMessage {

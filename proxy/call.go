@@ -66,8 +66,9 @@ type reply struct {
 	// not copied.
 	head, tail []byte
 
-	// done is set when the answer was sent already, on the stream.
-	done bool
+	// done is set when the answer was sent already, on the stream, and empty when it says
+	// nothing but that the request is over.
+	done, empty bool
 }
 
 // failure is an error of JSON-RPC.

@@ -78,6 +78,9 @@ func (x *exchange) deliver() {
 		x.queue, x.waiting = nil, 0
 		x.mu.Unlock()
 		for _, message := range queue {
+			if !x.holds() { // who took the one before slowly takes no more
+				break
+			}
 			if err := writeEvent(x.w, message); err != nil {
 				x.fail(err)
 				return
@@ -112,6 +115,9 @@ func (x *exchange) finish(id []byte, r reply) {
 	default: // it is awake, and looks again
 	}
 	<-taker
+	if !r.empty && !x.holds() {
+		r = fail(codeInternal, errRevoked.Error())
+	}
 	if x.failed == nil && !r.done {
 		_ = writeEvent(x.w, r.append(make([]byte, 0, r.size()), id)) // an agent that is gone will not miss it
 	}

@@ -53,7 +53,9 @@ func TestGrantTakenWhileSubscribing(t *testing.T) {
 					first.request("resources/list", "{}")
 					c.request("resources/list", "{}")
 					if of == "another" {
-						go first.request("resources/subscribe", uriParams("notes:///a"))
+						done := make(chan said, 1)
+						go func() { done <- first.request("resources/subscribe", uriParams("notes:///a")) }()
+						defer func() { <-done }()
 						time.Sleep(time.Second)
 						time.AfterFunc(500*time.Millisecond, take)
 					}

@@ -271,7 +271,7 @@ func (l *line) expel(p *Policy) {
 		if isParked {
 			c = at.owner()
 		}
-		if c.life != nil && !(p.knows(c.agent) && p.holds(c.credential, c.agent, now)) {
+		if c.life != nil && !(p.knows(c.agent) && (c.credential == "" || p.holds(c.credential, c.agent, now))) {
 			over = append(over, func() { c.life.Cut(nil) })
 			if isParked { // whose request may be over
 				over = append(over, at.cancel)

@@ -37,7 +37,7 @@ func (t *tenant) updated(c change) {
 // hearer is somebody whom something concerns, as it is in what they watch.
 type hearer struct {
 	watched string
-	notify  func(method string, params []byte)
+	notify  func(method string, params []byte, may func() bool)
 }
 
 // hearers are those of an agent whom a change concerns.
@@ -95,9 +95,9 @@ func (t *tenant) tell(c change, changes uint64) {
 	body, clean := t.server.news(c.uri)
 	for _, one := range told {
 		if clean {
-			one.notify(resourceUpdated, body)
+			one.notify(resourceUpdated, body, func() bool { return l.inUse() && may(c.uri) })
 		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.unless(l, one.watched) != nil {
-			one.notify(resourceUpdated, of)
+			one.notify(resourceUpdated, of, func() bool { return l.inUse() && may(one.watched) })
 		}
 	}
 }

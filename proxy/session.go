@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type session struct {
 	seen    time.Time
 	level   string
 	wake    chan struct{} // closed when something was queued
-	queue   [][]byte
+	queue   []queued
 	waiting int  // bytes in it
 	taken   bool // a stream takes from the queue
 	flights map[string]context.CancelFunc
@@ -90,18 +91,32 @@ func (s *session) end() {
 
 // notify queues a notification for the stream that belongs to no request. One
 // that is there already is not queued twice when it says no more than that
-// something has changed.
-func (s *session) notify(method string, params []byte) {
+// something has changed. Whether it may still go is asked when it does; nil: it may.
+func (s *session) notify(method string, params []byte, may func() bool) {
+	q := queued{note(method, params), may}
 	switch {
 	case params == nil:
-		s.post(note(method, params), changed)
+		s.post(q, changed)
 	case method == resourceUpdated:
-		s.post(note(method, params), updated)
+		s.post(q, updated)
 	case method == logMessage:
-		s.post(note(method, params), logged)
+		s.post(q, logged)
 	default:
-		s.post(note(method, params), asked)
+		s.post(q, asked)
 	}
+}
+
+// queued is a message that waits for an agent to take it.
+type queued struct {
+	text []byte
+	may  func() bool // whether it may still go; nil: it may
+}
+
+func (q queued) goes() bool { return q.may == nil || q.may() }
+
+// waits reports whether a message of the text is in a queue.
+func waits(queue []queued, text []byte) bool {
+	return slices.ContainsFunc(queue, func(q queued) bool { return string(q.text) == string(text) })
 }
 
 // worth is what a message is worth while nobody takes it. Where room is short logs are left
@@ -147,24 +162,20 @@ const (
 )
 
 // post queues a message if there is room for one of its worth.
-func (s *session) post(message []byte, w worth) bool {
+func (s *session) post(message queued, w worth) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return false
 	}
-	if w == changed || w == updated {
-		for _, q := range s.queue {
-			if string(q) == string(message) {
-				return true
-			}
-		}
+	if (w == changed || w == updated) && waits(s.queue, message.text) {
+		return true
 	}
 	if w == logged && s.taken { // which is not what nobody listens to
 		w = updated
 	}
 	messages, bytes, all := w.room()
-	size := len(message) + perMessage
+	size := len(message.text) + perMessage
 	if len(s.queue) >= messages || s.waiting > bytes-size || !s.tenant.keep(size, all) {
 		return false
 	}
@@ -175,7 +186,7 @@ func (s *session) post(message []byte, w worth) bool {
 }
 
 // take returns what is queued, or the channel that is closed when something is.
-func (s *session) take() ([][]byte, <-chan struct{}) {
+func (s *session) take() ([]queued, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = s.tenant.server.now()
@@ -183,6 +194,20 @@ func (s *session) take() ([][]byte, <-chan struct{}) {
 	s.queue = nil
 	s.release()
 	return queue, s.wake
+}
+
+// withdraw takes a message back that nobody has taken yet.
+func (s *session) withdraw(message []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.queue, func(q queued) bool { return &q.text[0] == &message[0] })
+	if at < 0 {
+		return false
+	}
+	size := len(message) + perMessage
+	s.queue, s.waiting = slices.Delete(s.queue, at, at+1), s.waiting-size
+	s.tenant.keep(-size, 0)
+	return true
 }
 
 // release counts what was queued no longer. The lock is held.
@@ -225,7 +250,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	}
 	message = append(message, '}')
 	if out == nil {
-		if !s.post(message, asked) {
+		if !s.post(queued{text: message}, asked) {
 			return outcome{}, errOver
 		}
 	} else if err := out.send(message); err != nil {
@@ -239,7 +264,9 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	case <-s.ended:
 		return outcome{}, errOver
 	case <-ctx.Done():
-		s.notify("notifications/cancelled", []byte(`{"requestId":"`+id+`"}`))
+		if !s.withdraw(message) {
+			s.notify("notifications/cancelled", []byte(`{"requestId":"`+id+`"}`), nil)
+		}
 		return outcome{}, ctx.Err()
 	}
 }

@@ -456,7 +456,7 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		s.mu.Unlock()
 		for _, uri := range changed {
 			if body, ok := t.server.news(uri); ok {
-				s.notify(resourceUpdated, body)
+				s.notify(resourceUpdated, body, nil)
 			}
 		}
 	}
@@ -466,7 +466,7 @@ func (t *tenant) tellReaders(cat *catalogue) {
 		l.mu.Unlock()
 		for _, uri := range changed {
 			if body, ok := t.server.news(uri); ok {
-				l.notify(resourceUpdated, body)
+				l.notify(resourceUpdated, body, nil)
 			}
 		}
 	}

@@ -180,10 +180,13 @@ func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 		l.renew(skillList)
 		return opened{}, c.failed(o, &upstream.Failed{Upstream: l.up().Name, Text: "serves another file than it has listed", Err: err}), false
 	}
+	now, about := c.server.policy.Load(), f.skill.about // as another may have come while the server was waited for
+	why := "the skill is hidden from the agent since"
 	if f.skill.madeUp() {
-		if v := c.policy.Gate.Skill(c.agent, c.policy.readSkill(f.skill.from, got.data)); !v.Satisfied {
-			return opened{}, c.withheld("what the server has made up is not the skill that was decided on"), false
-		}
+		about, why = now.readSkill(f.skill.from, got.data), "what the server has made up is not the skill that was decided on"
+	}
+	if !now.Gate.Skill(c.agent, about).Satisfied {
+		return opened{}, c.withheld(why), false
 	}
 	result := wire.AppendString(append([]byte(nil), answer.Result[:got.start]...), f.uri)
 	result = append(result, answer.Result[got.end:]...)

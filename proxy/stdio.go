@@ -8,10 +8,12 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capgate/capability"
 	"capgate/guardrail"
+	"capgate/leash"
 	"capgate/wire"
 )
 
@@ -344,8 +346,13 @@ func (p *pipe) legacy(m message, s *session) {
 // run answers a request beside others. Once it is cancelled, nothing more is sent
 // for it.
 func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish func()) {
-	ctx, cancel := context.WithCancel(p.ctx)
-	c.ctx = ctx
+	ctx := leash.New(p.ctx)
+	var left atomic.Bool // by its client, who waits for no answer then
+	cancel := func() {
+		left.Store(true)
+		ctx.Cut(nil)
+	}
+	c.ctx, c.life = ctx, ctx
 	if why := begin(cancel); why != "" {
 		cancel()
 		p.refuse(c.id, codeRequest, why)
@@ -361,7 +368,7 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish 
 		defer cancel()
 		r := c.answer()
 		finish()
-		if r.done || ctx.Err() != nil {
+		if r.done || left.Load() || p.ctx.Err() != nil {
 			return
 		}
 		_ = p.send(r.append(make([]byte, 0, r.size()), c.id)) // the loop looks at what went wrong
@@ -391,7 +398,7 @@ func (p *pipe) pump(s *session) {
 	for {
 		queue, wake := s.take()
 		for _, message := range queue {
-			if p.send(message) != nil {
+			if message.goes() && p.send(message.text) != nil {
 				return
 			}
 		}

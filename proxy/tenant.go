@@ -315,10 +315,10 @@ func (t *tenant) announce(now fingerprint, said [listKinds]bool) {
 			continue
 		}
 		for _, s := range sessions {
-			s.notify(method, nil)
+			s.notify(method, nil, nil)
 		}
 		for _, l := range streams {
-			l.notify(method, nil)
+			l.notify(method, nil, nil)
 		}
 	}
 }

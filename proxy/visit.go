@@ -282,11 +282,14 @@ func (v *visit) stream(s *session) {
 	defer beat.Stop()
 	for {
 		queue, wake := s.take()
-		if !v.server.holds(v.credential, v.agent) {
+		if !v.holds() {
 			return
 		}
 		for _, message := range queue {
-			if writeEvent(v.w, message) != nil {
+			if !v.holds() { // the one before may have been taken slowly
+				return
+			}
+			if message.goes() && writeEvent(v.w, message.text) != nil {
 				return
 			}
 		}
@@ -308,6 +311,9 @@ func (v *visit) stream(s *session) {
 		}
 	}
 }
+
+// holds reports whether the token that was shown is good still.
+func (v *visit) holds() bool { return v.server.holds(v.credential, v.agent) }
 
 // delete ends a session.
 func (v *visit) delete() {

@@ -233,7 +233,7 @@ type listener struct {
 	wants      map[string]bool // methods
 	watched    map[string]*watched
 	mu         sync.Mutex // also of what is in watched
-	queue      [][]byte
+	queue      []queued
 	wake       chan struct{}
 	ended      chan struct{}
 	over       sync.Once
@@ -242,7 +242,7 @@ type listener struct {
 func (l *listener) end() { l.over.Do(func() { close(l.ended) }) }
 
 // notify queues a notification, if it is one that was asked for.
-func (l *listener) notify(method string, params []byte) {
+func (l *listener) notify(method string, params []byte, may func() bool) {
 	if !l.wants[method] {
 		return
 	}
@@ -253,20 +253,18 @@ func (l *listener) notify(method string, params []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, q := range l.queue {
-		if string(q) == string(message) {
-			return
-		}
+	if waits(l.queue, message) {
+		return
 	}
 	if params != nil && len(l.queue) >= maxQueue+maxWatched {
 		return
 	}
-	l.queue = append(l.queue, message)
+	l.queue = append(l.queue, queued{message, may})
 	close(l.wake)
 	l.wake = make(chan struct{})
 }
 
-func (l *listener) take() ([][]byte, <-chan struct{}) {
+func (l *listener) take() ([]queued, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.queue
@@ -322,7 +320,7 @@ func (c *call) listen() reply {
 	if c.out.send(ack) != nil {
 		return reply{done: true}
 	}
-	last := reply{result: []byte(`{"resultType":"complete",` + tag + `}`)}
+	last := reply{result: []byte(`{"resultType":"complete",` + tag + `}`), empty: true}
 	if granted == "" {
 		return last
 	}
@@ -334,7 +332,7 @@ func (c *call) listen() reply {
 			return last
 		}
 		for _, message := range queue {
-			if c.out.send(message) != nil {
+			if message.goes() && c.out.send(message.text) != nil {
 				return reply{done: true}
 			}
 		}
