@@ -173,7 +173,32 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	if errors.Is(err, errUnsent) && e.line.tenant.only == c.session { // it may take event streams elsewhere
 		o, err = e.line.put(ctx, method, clean)
 	}
+	if err == nil && !e.mayStill() {
+		return nil, e.line.unasked(method, "what the server asked about may not be called any more")
+	}
 	return answerOf(o, err)
+}
+
+// mayStill reports whether what is up might go up by the policy in force, as what the agent answers
+// is more of it.
+func (e *errand) mayStill() bool {
+	c, p := e.call, e.call.server.policy.Load()
+	u := p.upstream(e.line.made.Name)
+	switch {
+	case p == c.policy || e.of == nil:
+		return true
+	case u == nil:
+		return false
+	}
+	switch name := e.of.name; {
+	case e.of.method == "tools/call":
+		return p.Gate.Call(c.agent, u.Tool(name), c.args).Decision.Allowed()
+	case e.of.method == "prompts/get":
+		return p.Gate.Prompt(c.agent, u.promptOf(name), c.args).Decision.Allowed()
+	case e.of.method == "resources/read" && !isSkillURI(name):
+		return p.Gate.Resource(c.agent, u.resources(), name).Decision.Allowed()
+	}
+	return true
 }
 
 // rootsFor answers a server that asks for roots during a call.

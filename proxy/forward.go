@@ -395,7 +395,7 @@ const maxRounds = 16
 
 // send makes one request of an order and waits for its answer.
 func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
-	sink := &errand{call: c, line: o.line}
+	sink := &errand{call: c, line: o.line, of: o}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -451,6 +451,7 @@ func (c *call) progress() (wire.Value, bool) {
 type errand struct {
 	call     *call
 	line     *line
+	of       *order // what is up; nil while it is parked
 	token    string // the progress token that the server has
 	progress []byte // the one that the agent gave
 	vigil    *vigil // over the server; nil where it may not ask anything

@@ -212,3 +212,30 @@ func TestSkillReadMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswerOfBefore: what an agent answers a server goes up only if the call that it was asked in still may.
+func TestAnswerOfBefore(t *testing.T) {
+	for name, record := range map[string]string{
+		"taken": strings.ReplaceAll(reader, "docs", "notes"),
+		"kept":  strings.ReplaceAll(reader, "docs]", "docs, more]"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := questioner(false, "elicitation/create", `{"message":"?"}`)
+			up := files(t, s)
+			up.MayAsk = []string{"elicitation"}
+			w := start(t, map[string]string{"scout": reader}, up)
+			c := w.client("scout")
+			c.initialize(`{"elicitation":{}}`)
+			in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
+			id := in.question()
+			w.write("scout", record)
+			w.adopt()
+			if resp := c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept","content":{"x":"secret"}}}`); resp.StatusCode != http.StatusAccepted {
+				t.Fatal(resp.StatusCode)
+			}
+			if a := in.next(); strings.Contains(a, "secret") != (name == "kept") {
+				t.Error(a)
+			}
+		})
+	}
+}
