@@ -239,3 +239,23 @@ func TestAnswerOfBefore(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicOfProcess: a request of a process that panics ends neither the gateway nor what comes after it.
+func TestPanicOfProcess(t *testing.T) {
+	var once sync.Once
+	s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		once.Do(func() { panic("of a test") })
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	p := w.process(t.Context(), "scout")
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"},"_meta":{` + modernMeta + `}}}`
+	if got := p.say(call); !strings.Contains(got, `"code":-32603`) {
+		t.Error(got)
+	}
+	if got := p.say(call); !strings.Contains(got, `"content":[]`) {
+		t.Error(got)
+	}
+	p.close()
+	must(t, <-p.ended)
+}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -366,7 +368,7 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish 
 	p.wait.Go(func() {
 		defer ends()
 		defer cancel()
-		r := c.answer()
+		r := p.answer(c)
 		finish()
 		if r.done || left.Load() || p.ctx.Err() != nil {
 			return
@@ -375,11 +377,23 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish 
 	})
 }
 
+// answer has a request answered. One that panics has no answer, and ends nothing but itself, as
+// over HTTP.
+func (p *pipe) answer(c *call) (r reply) {
+	defer func() {
+		if e := recover(); e != nil {
+			p.server.log.Error("a request could not be answered", slog.Any("why", e), slog.String("stack", string(debug.Stack())))
+			r = fail(codeInternal, "the request could not be answered")
+		}
+	}()
+	return c.answer()
+}
+
 // initialize begins the session of the process. A second one takes its place.
 func (p *pipe) initialize(m message) {
 	c := p.begin(m)
 	c.ctx = p.ctx
-	r := c.answer()
+	r := p.answer(c)
 	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
 	if c.session != nil {
 		p.mu.Lock()
