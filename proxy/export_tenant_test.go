@@ -22,3 +22,10 @@ func (s *Server) KeepsStale(agent string, next *Policy) bool {
 	<-ended
 	return len(t.lines) > 0
 }
+
+// Holds reports whether something is held of an agent.
+func (s *Server) Holds(agent string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tenants["agents/"+agent] != nil
+}

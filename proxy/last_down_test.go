@@ -259,3 +259,30 @@ func TestPanicOfProcess(t *testing.T) {
 	p.close()
 	must(t, <-p.ended)
 }
+
+// TestGoneAgentsAreForgotten: nothing is held of an agent whose record is gone, once it has no session any more.
+func TestGoneAgentsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, map[string]string{"scout": reader, "boss": reader}, files(t, &scripted{}))
+		for _, agent := range []string{"scout", "boss"} {
+			c := w.client(agent)
+			c.initialize("{}")
+			c.request("tools/list", "{}")
+		}
+		must(t, os.Remove(filepath.Join(w.dir, "scout.md")))
+		w.adopt()
+		time.Sleep(10 * time.Minute)
+		if !w.server.Holds("scout") {
+			t.Error("its session has ended")
+		}
+		time.Sleep(time.Hour)
+		if w.server.Holds("scout") || !w.server.Holds("boss") {
+			t.Errorf("held are %t and %t", w.server.Holds("scout"), w.server.Holds("boss"))
+		}
+		w.write("scout", reader)
+		w.adopt()
+		if n := len(toolNames(t, w.client("scout").modern("tools/list", "{}", "{}"))); n != 1 {
+			t.Errorf("%d tools", n)
+		}
+	})
+}

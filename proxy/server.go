@@ -198,7 +198,29 @@ func (s *Server) sweep() {
 				t.sweep(s.now())
 				t.mu.Unlock()
 			}
+			s.forget()
 		}
+	}
+}
+
+// forget lets go of agents that are gone and of which nothing goes on. Whoever holds one still
+// can begin nothing with it.
+func (s *Server) forget() {
+	p := s.policy.Load()
+	if p == nil {
+		return
+	}
+	var gone []*tenant
+	s.mu.Lock()
+	for agent, t := range s.tenants {
+		if !p.knows(agent) && t.isIdle() {
+			delete(s.tenants, agent)
+			gone = append(gone, t)
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range gone {
+		t.close()
 	}
 }
 

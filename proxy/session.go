@@ -316,24 +316,24 @@ func idText(id []byte) (string, bool) {
 	return string(id[1 : len(id)-1]), true
 }
 
-// begin notes a request that is being answered, so that it can be cancelled. It says
+// begin notes a request that is being answered, so that it can be cancelled. The error says
 // why that is not to be.
-func (s *session) begin(id []byte, cancel context.CancelFunc) (why string) {
+func (s *session) begin(id []byte, cancel context.CancelFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, taken := s.flights[string(id)]
 	switch {
 	case s.over:
-		return errOver.Error()
+		return errOver
 	case taken:
-		return sameID
+		return errSameID
 	}
 	s.seen = s.tenant.server.now()
 	s.flights[string(id)] = cancel
-	return ""
+	return nil
 }
 
-const sameID = "a request of the same id is being answered"
+var errSameID = errors.New("a request of the same id is being answered")
 
 func (s *session) finish(id []byte) {
 	s.mu.Lock()

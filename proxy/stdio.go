@@ -310,14 +310,14 @@ func (p *pipe) modern(m message, inBody wire.Value) {
 	case c.client.Kind() != wire.Object:
 		r = bad(codeParams, "_meta lacks "+metaCapabilities)
 	default:
-		p.run(c, func(cancel context.CancelFunc) string {
+		p.run(c, func(cancel context.CancelFunc) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if _, taken := p.flights[string(m.id)]; taken {
-				return sameID
+				return errSameID
 			}
 			p.flights[string(m.id)] = cancel
-			return ""
+			return nil
 		}, func() {
 			p.mu.Lock()
 			delete(p.flights, string(m.id))
@@ -333,9 +333,9 @@ func (p *pipe) legacy(m message, s *session) {
 	if s != nil {
 		c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
 	}
-	p.run(c, func(cancel context.CancelFunc) string {
+	p.run(c, func(cancel context.CancelFunc) error {
 		if s == nil {
-			return ""
+			return nil
 		}
 		return s.begin(m.id, cancel)
 	}, func() {
@@ -347,7 +347,7 @@ func (p *pipe) legacy(m message, s *session) {
 
 // run answers a request beside others. Once it is cancelled, nothing more is sent
 // for it.
-func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish func()) {
+func (p *pipe) run(c *call, begin func(context.CancelFunc) error, finish func()) {
 	ctx := leash.New(p.ctx)
 	var left atomic.Bool // by its client, who waits for no answer then
 	cancel := func() {
@@ -355,9 +355,9 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) (why string), finish 
 		ctx.Cut(nil)
 	}
 	c.ctx, c.life = ctx, ctx
-	if why := begin(cancel); why != "" {
+	if err := begin(cancel); err != nil {
 		cancel()
-		p.refuse(c.id, codeRequest, why)
+		p.refuse(c.id, codeRequest, err.Error())
 		return
 	}
 	ends := func() {}

@@ -354,6 +354,13 @@ func (t *tenant) inner() []*tenant {
 	return all
 }
 
+// isIdle reports whether nothing goes on for the agent.
+func (t *tenant) isIdle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.flights.Load() == 0 && t.alone() && len(t.lines) == 0 && !t.looking
+}
+
 // close ends the connections and the sessions.
 func (t *tenant) close() {
 	t.mu.Lock()

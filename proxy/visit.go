@@ -183,7 +183,7 @@ func (v *visit) session(id []byte) *session {
 	}
 	s := v.tenant.find(name)
 	if s == nil || s.credential != v.credential {
-		e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: "malformed_request", Text: "a session that is not the agent's", Policy: v.policy.Hash}
+		e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: "malformed_request", Text: "there is no such session of the agent: it may have ended, or be of before the gateway was started", Policy: v.policy.Hash}
 		v.server.record(e)
 		v.write(id, reply{failure: &failure{code: codeRequest, text: "there is no such session"}, status: http.StatusNotFound})
 		return nil
@@ -217,12 +217,12 @@ func (v *visit) request(m message, s *session) {
 	ctx := leash.New(v.r.Context())
 	defer ctx.Cut(nil)
 	c.ctx, c.life = ctx, ctx
-	if why := s.begin(m.id, func() { ctx.Cut(nil) }); why != "" {
+	if err := s.begin(m.id, func() { ctx.Cut(nil) }); err != nil {
 		status := http.StatusBadRequest
-		if why == errOver.Error() {
+		if errors.Is(err, errOver) {
 			status = http.StatusNotFound // by which a client knows to begin another
 		}
-		v.refuse(status, m.id, codeRequest, why)
+		v.refuse(status, m.id, codeRequest, err.Error())
 		return
 	}
 	defer s.finish(m.id)
