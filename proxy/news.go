@@ -92,12 +92,13 @@ func (t *tenant) tell(c change, changes uint64) {
 	if cat.unless(l, c.uri) == nil || cat.alike(l, c.uri).code != "" {
 		return
 	}
+	still := func(uri string) func() bool { return func() bool { return l.inUse() && may(uri) } }
 	body, clean := t.server.news(c.uri)
 	for _, one := range told {
 		if clean {
-			one.notify(resourceUpdated, body, func() bool { return l.inUse() && may(c.uri) })
+			one.notify(resourceUpdated, body, still(c.uri))
 		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.unless(l, one.watched) != nil {
-			one.notify(resourceUpdated, of, func() bool { return l.inUse() && may(one.watched) })
+			one.notify(resourceUpdated, of, still(one.watched))
 		}
 	}
 }
