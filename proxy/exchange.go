@@ -98,6 +98,13 @@ func (x *exchange) fail(err error) {
 	x.mu.Unlock()
 }
 
+// answer has a call answered, and ends the stream also where that panics.
+func (x *exchange) answer(c *call) {
+	r := reply{done: true}
+	defer func() { x.finish(c.id, r) }()
+	r = c.answer()
+}
+
 // finish writes the answer, behind everything that was sent before it.
 func (x *exchange) finish(id []byte, r reply) {
 	x.mu.Lock()
@@ -115,7 +122,7 @@ func (x *exchange) finish(id []byte, r reply) {
 	default: // it is awake, and looks again
 	}
 	<-taker
-	if !r.empty && !x.holds() {
+	if !r.done && !r.empty && !x.holds() {
 		r = fail(codeInternal, errRevoked.Error())
 	}
 	if x.failed == nil && !r.done {

@@ -56,9 +56,10 @@ func TestRevokedWhileNotTaken(t *testing.T) {
 				method := http.MethodPost
 				if name == "session" {
 					method, body = http.MethodGet, ""
-					for i := range 3 {
-						s.newest().Events.Notify("notifications/message", fmt.Appendf(nil, `{"level":"info","data":"log %d"}`, i))
+					for range 3 {
+						go func() { _, _ = s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`)) }()
 					}
+					synctest.Wait()
 				}
 				r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/mcp", strings.NewReader(body))
 				must(t, err)
@@ -283,6 +284,33 @@ func TestGoneAgentsAreForgotten(t *testing.T) {
 		w.adopt()
 		if n := len(toolNames(t, w.client("scout").modern("tools/list", "{}", "{}"))); n != 1 {
 			t.Errorf("%d tools", n)
+		}
+	})
+}
+
+// TestPanicOfStream: nothing is written for a request any more once it has ended by a panic.
+func TestPanicOfStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{reply: func(_ context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			sink.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%q,"progress":1}`, r.Token))
+			panic("of a test")
+		}}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		body := `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"},"_meta":{"progressToken":1}}}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+		must(t, err)
+		r.Header = http.Header{"Authorization": {"Bearer " + c.token}, "Mcp-Session-Id": {c.session}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		out := &taker{header: http.Header{}}
+		func() {
+			defer func() { _ = recover() }()
+			w.server.ServeHTTP(out, r)
+		}()
+		ended := out.text()
+		time.Sleep(5 * time.Minute)
+		if got := out.text(); got != ended {
+			t.Errorf("written after its end is %q", strings.TrimPrefix(got, ended))
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (v *visit) modern(m message, revision string, inBody wire.Value) {
 	}
 	x := v.exchange()
 	c.out = x
-	x.finish(m.id, c.answer())
+	x.answer(c)
 }
 
 func (v *visit) checkModern(c *call, revision string, inBody wire.Value) (reply, bool) {
@@ -228,7 +228,7 @@ func (v *visit) request(m message, s *session) {
 	defer s.finish(m.id)
 	x := v.exchange()
 	c.out = x
-	x.finish(m.id, c.answer())
+	x.answer(c)
 }
 
 // heard takes a notification of the client.
