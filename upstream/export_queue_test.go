@@ -35,38 +35,10 @@ func Queue(seed uint64) error {
 		return err
 	}
 	const senders, each = 4, 25
-	all := make([]*chance, senders*each)
-	for i := range all {
-		c := &chance{}
-		own := rand.New(rand.NewPCG(seed, uint64(i)))
-		c.text = fmt.Sprintf("%d:%s\n", i, strings.Repeat("x", own.IntN(9000)))
-		c.data = []byte(c.text)
-		c.may = func() error { // with the outbox locked, so that own is nobody else's
-			if c.gone.Load() {
-				c.late.Store(true)
-			}
-			c.allowed.Store(own.IntN(4) > 0)
-			if !c.allowed.Load() {
-				return io.EOF
-			}
-			return nil
-		}
-		c.refused = func(error) { c.told.Add(1) }
-		all[i] = c
-	}
+	all := chances(seed, senders*each)
 	var got bytes.Buffer
 	read := make(chan error, 1)
-	go func() {
-		by, piece := rand.New(rand.NewPCG(seed, 1<<32)), make([]byte, 20000)
-		for {
-			n, err := r.Read(piece[:1+by.IntN(len(piece)-1)])
-			got.Write(piece[:n])
-			if err != nil {
-				read <- err
-				return
-			}
-		}
-	}()
+	go func() { read <- readByChance(r, seed, &got) }()
 	var pushing sync.WaitGroup
 	for s := range senders {
 		pushing.Go(func() {
@@ -90,21 +62,62 @@ func Queue(seed uint64) error {
 	if err := <-read; !errors.Is(err, io.EOF) {
 		return err
 	}
+	rest := got.Bytes()
 	for i, c := range all {
-		has := bytes.Count(got.Bytes(), []byte(c.text))
-		state := out.leave(&c.line)
-		switch {
-		case c.late.Load():
-			return fmt.Errorf("line %d is asked about when its sender has left", i)
-		case has != map[lineState]int{written: 1}[state]:
-			return fmt.Errorf("line %d is there %d times in state %d", i, has, state)
-		case has == 1 && !c.allowed.Load(), state == dropped && c.told.Load() != 1, state != dropped && c.told.Load() != 0:
-			return fmt.Errorf("line %d in state %d was allowed: %t, and refused %d times", i, state, c.allowed.Load(), c.told.Load())
+		if err := c.wrong(i, bytes.Count(rest, []byte(c.text)), out.leave(&c.line)); err != nil {
+			return err
 		}
-		got = *bytes.NewBuffer(bytes.Replace(got.Bytes(), []byte(c.text), nil, 1))
+		rest = bytes.Replace(rest, []byte(c.text), nil, 1)
 	}
-	if got.Len() > 0 {
-		return fmt.Errorf("%d bytes are of no line", got.Len())
+	if len(rest) > 0 {
+		return fmt.Errorf("%d bytes are of no line", len(rest))
+	}
+	return nil
+}
+
+func chances(seed uint64, n int) []*chance {
+	all := make([]*chance, n)
+	for i := range all {
+		c := &chance{}
+		own := rand.New(rand.NewPCG(seed, uint64(i)))
+		c.text = fmt.Sprintf("%d:%s\n", i, strings.Repeat("x", own.IntN(9000)))
+		c.data = []byte(c.text)
+		c.may = func() error { // with the outbox locked, so that own is nobody else's
+			if c.gone.Load() {
+				c.late.Store(true)
+			}
+			c.allowed.Store(own.IntN(4) > 0)
+			if !c.allowed.Load() {
+				return io.EOF
+			}
+			return nil
+		}
+		c.refused = func(error) { c.told.Add(1) }
+		all[i] = c
+	}
+	return all
+}
+
+func readByChance(r io.Reader, seed uint64, got *bytes.Buffer) error {
+	by, piece := rand.New(rand.NewPCG(seed, 1<<32)), make([]byte, 20000)
+	for {
+		n, err := r.Read(piece[:1+by.IntN(len(piece)-1)])
+		got.Write(piece[:n])
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wrong is what should not be of a line that has been read so often.
+func (c *chance) wrong(i, has int, state lineState) error {
+	switch {
+	case c.late.Load():
+		return fmt.Errorf("line %d is asked about when its sender has left", i)
+	case has != map[lineState]int{written: 1}[state]:
+		return fmt.Errorf("line %d is there %d times in state %d", i, has, state)
+	case has == 1 && !c.allowed.Load(), (state == dropped) != (c.told.Load() == 1):
+		return fmt.Errorf("line %d in state %d was allowed: %t, and refused %d times", i, state, c.allowed.Load(), c.told.Load())
 	}
 	return nil
 }
