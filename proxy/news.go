@@ -63,9 +63,9 @@ func (t *tenant) hearers(c change) (all []hearer) {
 }
 
 // tell tells them. What the agent may not read by now, or what is withheld or may be a file of a
-// skill all the same, is told to nobody; as long as it is not known which skills the server has since its list
-// changed for so many times, it waits. Of what has a secret in its name they are told that it
-// is in what they watch.
+// skill all the same, is told to nobody; as long as it is not known which skills the server has
+// since its list changed for so many times, it waits. Of what has a secret in its name they are
+// told that it is in what they watch.
 func (t *tenant) tell(c change, changes uint64) {
 	l := c.line
 	may := func(uri string) bool {
@@ -89,7 +89,7 @@ func (t *tenant) tell(c change, changes uint64) {
 		t.changed(none)
 		return
 	}
-	if cat.unless(l, c.uri) == nil || cat.alike(l, c.uri).code != "" {
+	if !cat.tells(l, c.uri) {
 		return
 	}
 	still := func(uri string) func() bool { return func() bool { return l.inUse() && may(uri) } }
@@ -97,10 +97,15 @@ func (t *tenant) tell(c change, changes uint64) {
 	for _, one := range told {
 		if clean {
 			one.notify(resourceUpdated, body, still(c.uri))
-		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.unless(l, one.watched) != nil {
+		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.tells(l, one.watched) {
 			one.notify(resourceUpdated, of, still(one.watched))
 		}
 	}
+}
+
+// tells reports whether a resource is neither one of a skill's files nor withheld.
+func (cat *catalogue) tells(l *line, uri string) bool {
+	return cat.unless(l, uri) != nil && cat.alike(l, uri).code == ""
 }
 
 // news is what is said of a resource that has changed, unless a secret stands in its name.

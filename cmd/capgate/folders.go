@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"capgate/config"
 )
@@ -26,17 +27,17 @@ var (
 	}
 	// unfiled are arguments that are no path: packages and what versions of them, modules, and
 	// addresses of a host. Under other schemes, as in local:///srv, there may be a folder.
-	unfiled = regexp.MustCompile(`^((@[\w.-]+/)?[A-Za-z][\w.-]*(\[[\w,.-]+\])?@?( ?,? ?(===?|[<>~!]=?|\^) ?v?(\d[\w.*+-]*|\*))+|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
+	unfiled = whenAsked(`^((@[\w.-]+/)?[A-Za-z][\w.-]*(\[[\w,.-]+\])?@?( ?,? ?(===?|[<>~!]=?|\^) ?v?(\d[\w.*+-]*|\*))+|(npm:|jsr:)?@[\w.-]+/[\w.-]+(@[\w.^~*-]+)?|` +
 		`(github|gitlab|bitbucket):[\w.-]+/[\w.-]+(#[\w./-]+)?|git@[\w.-]+:[\w./-]+|[\w-]+(\.[\w-]+)+/[\w./-]+@[\w.+-]+|` +
 		`(?i:https?|wss?|ssh|git(\+https?|\+ssh)?|(postgres|postgresql|mysql|mariadb|mongodb|neo4j|bolt)(\+\w+)?|rediss?|amqps?|nats|mqtts?|ldaps?|grpcs?|tcp|s3|gs)` +
 		`://([^\s/?#;|<>()` + "`" + `'"$]*@)?[\w\[][^\s;|<>()` + "`" + `'"$]*)$`)
 	// within is a path inside of such an argument, as in a list or a query.
-	within = regexp.MustCompile(`(?i)file:|[,=:](/[^/]|[~.]|%2f|%7e|%2e)`)
+	within = whenAsked(`(?i)file:|[,=:](/[^/]|[~.]|%2f|%7e|%2e)`)
 	// pathlike is what is more than a word.
-	pathlike = regexp.MustCompile(`[/\\]|^~|^\.[A-Za-z_]`)
+	pathlike = whenAsked(`[/\\]|^~|^\.[A-Za-z_]`)
 	// filed are names that nobody gives to a folder: what has one, and is not there yet, becomes
 	// a file. Others with a dot, as my.project or .memory, are as good for a folder.
-	filed = regexp.MustCompile(`(?i)(\*\.|\.(env|[cm]?[jt]sx?|pyz?|rb|php|pl|lua|go|rs|jar|exe|dll|so|dylib|wasm|sh|ps1|bat|cmd|jsonc?|json5|jsonl|ndjson|` +
+	filed = whenAsked(`(?i)(\*\.|\.(env|[cm]?[jt]sx?|pyz?|rb|php|pl|lua|go|rs|jar|exe|dll|so|dylib|wasm|sh|ps1|bat|cmd|jsonc?|json5|jsonl|ndjson|` +
 		`ya?ml|toml|ini|cfg|conf|xml|html?|csv|tsv|txt|md|mdx|log|lock|pid|sock|pem|crt|key|pub|db|sqlite3?|duckdb|sql))$`)
 )
 
@@ -44,6 +45,11 @@ const (
 	spoken = " \t\r\n;&|()<>`$"   // what several words, or a text of a shell, are written with
 	joints = spoken + `,:=[]{}'"` // what stands between folders that are written in one argument
 )
+
+// whenAsked compiles a form when something is first held against it.
+func whenAsked(form string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(form) })
+}
 
 // told returns the directories among the arguments of a program, from which some take
 // relative paths to hang, in place of their own: absolute ones, those below the directory
@@ -86,7 +92,7 @@ func (t *tellings) read(arg string) {
 	there := t.look(arg)
 	runs := slices.Contains(elsewhere, programName(arg)) && (!there || filepath.Base(arg) == arg)
 	t.unsure = t.unsure || runs
-	if !there && (!unfiled.MatchString(arg) || within.MatchString(arg)) {
+	if !there && (!unfiled().MatchString(arg) || within().MatchString(arg)) {
 		t.readParts(arg)
 	}
 }
@@ -105,9 +111,9 @@ func (t *tellings) readParts(arg string) {
 func (t *tellings) knows(part string) bool {
 	names := spellings(part)
 	switch i := strings.IndexAny(part, "*?"); {
-	case part == "//", t.look(part), !slices.ContainsFunc(names, pathlike.MatchString):
+	case part == "//", t.look(part), !slices.ContainsFunc(names, pathlike().MatchString):
 		return true
-	case slices.ContainsFunc(names, func(name string) bool { return !filed.MatchString(name) }):
+	case slices.ContainsFunc(names, func(name string) bool { return !filed().MatchString(name) }):
 		return false
 	case i >= 0: // docs/*.md is of docs
 		folder := part[:strings.LastIndexAny(part[:i], `/\`)+1]
