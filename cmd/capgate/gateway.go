@@ -155,6 +155,7 @@ func (g *gateway) close() error {
 
 const (
 	tokenLook    = 300 * time.Millisecond // between looks at whether tokens were issued or revoked
+	atRest       = 200 * time.Millisecond // before the first look at whether anything has been written since the start
 	recordsAgain = 5 * time.Second        // before records that could not be read are tried again
 )
 
@@ -197,12 +198,12 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	}
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
-	files := &fileWatch{}
-	cfg := from.current()
+	files, cfg := &fileWatch{}, from.current()
 	var records *agents.Registry
 	var retry <-chan time.Time // when records that could not be read are tried again
 	stop := func() {}
 	defer func() { stop() }()
+	g.rest(ctx)
 	for {
 		configured := from.changed() // before what is current, so that no change falls between
 		if now := from.current(); records == nil || now != cfg {
@@ -238,6 +239,22 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 				g.server.Recheck()
 				again = g.renew() != nil || files.changed(cfg, now)
 			}
+		}
+	}
+}
+
+// rest leaves what is in force as it was read a moment ago, while whoever has started the gateway
+// waits for a first call.
+func (g *gateway) rest(ctx context.Context) {
+	ctx, over := context.WithTimeout(ctx, atRest)
+	defer over()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case seen := <-g.hurry:
+			_ = g.renew() // as in watch
+			close(seen)
 		}
 	}
 }
