@@ -40,6 +40,7 @@ type call struct {
 	args     wire.Value        // the arguments of a tool or prompt
 	exposed  string            // the name that the agent called, or the URI
 	target   string            // the same among capabilities
+	looked   *catalogue        // in which something was found last that is not to be of a skill
 	pin      string            // what is kept of its definition, "" for a tool of that name
 	behind   string            // the upstream
 	declared *gate.Declaration // what the operator says that is called touches

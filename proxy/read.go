@@ -281,6 +281,7 @@ func (c *call) sure(look func(cat *catalogue) *line) bool {
 			before, changes = l, l.lists[skillList].changes()
 		}
 		if l == nil || cat.knowsSkills(l, changes) {
+			c.looked = cat
 			return true
 		}
 		if !cat.reaches(l) || !l.learnsSkills(ctx) {

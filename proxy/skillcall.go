@@ -200,12 +200,19 @@ const smuggled = "what the server answered holds a file of a skill"
 
 // smuggles reports whether the answer to the reading of some other resource, or to a prompt, holds
 // what may be files of the server's skills, or is of what has become a skill's: it has an error's
-// answer then. Which skills there are has to be known as of when it came.
+// answer then. Which skills there are has to be known as of when it came, and those that were there
+// when it was asked for count as well: one may have gone since it was answered.
 func (c *call) smuggles(l *line, prompt string, result []byte) bool {
-	var cat *catalogue
-	if !c.sure(func(now *catalogue) *line { cat = now; return l }) {
+	before := c.looked
+	var now *catalogue
+	if !c.sure(func(cat *catalogue) *line { now = cat; return l }) {
 		return true
 	}
+	return c.holdsSkills(now, l, prompt, result) || before != nil && before != now && c.holdsSkills(before, l, prompt, result)
+}
+
+// holdsSkills is the same by what is known in one catalogue.
+func (c *call) holdsSkills(cat *catalogue, l *line, prompt string, result []byte) bool {
 	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
 	if i < 0 || !cat.sources[i].mayHaveSkills() {
 		return i < 0
