@@ -70,7 +70,27 @@ func (c *call) complete() reply {
 	if r.result != nil && !c.stays(l, finds) {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "what is completed is there no more, or has become a skill's"})
 	}
+	if r.result != nil && what.Equal("ref/resource") && c.looked.completes(l, r.result) {
+		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "what completes it names a skill"})
+	}
 	return r
+}
+
+// completes reports whether a server completes a template by what may be a file of its skills.
+func (c *catalogue) completes(l *line, result []byte) bool {
+	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })
+	var doc wire.Doc
+	if i < 0 || doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
+		return true
+	}
+	completion, _ := doc.Root().Get("completion")
+	values, _ := completion.Get("values")
+	for v := range values.Elems() {
+		if text, _ := v.Str(); c.sources[i].secludes(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // stays reports whether what has been completed is a server's, and no skill's, also by what the server

@@ -39,3 +39,41 @@ func TestSkillsGoneMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestUnlistedSkillsAreNotCompleted: a server of the extension that has a skill in no list names it by no
+// template either, neither by one of any SKILL.md nor by what completes another. All else it completes.
+func TestUnlistedSkillsAreNotCompleted(t *testing.T) {
+	for _, test := range []struct {
+		template, value string
+		completed       bool
+	}{
+		{"wiki://h/{name}/SKILL.md", hiddenText, false},
+		{"wiki://h/{name}/skill%2Emd{?version}", hiddenText, false},
+		{"wiki://h/{+dir}SKILL.md", hiddenText + "/", false},
+		{"wiki://h/{+path}", hiddenText + "/SKILL.md", false},
+		{"{+uri}", "wiki://h/" + hiddenText + "/Skill.MD", false},
+		{"wiki://h/{+path}", hiddenText + "/README.md", true},
+		{"wiki://h/{name}/notes.md", hiddenText, true},
+	} {
+		for _, listed := range []bool{true, false} {
+			s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+			if !listed {
+				s.list()
+			}
+			s.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"` + test.template + `","name":"t"}]`
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if r.Method == "completion/complete" {
+					return upstream.Answer{Type: "complete", Result: []byte(`{"completion":{"values":["other","` + test.value + `"]}}`)}, nil
+				}
+				return s.read(ctx, r, sink)
+			}
+			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+			inEras(t, w, "scout", func(t *testing.T, do ask) {
+				a := do("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+test.template+`"},"argument":{"name":"name","value":""}}`)
+				if (a.Error == nil) != test.completed || mentions(a, hiddenText) != test.completed {
+					t.Errorf("%s by %s: %s", test.template, test.value, a.Raw)
+				}
+			})
+		}
+	}
+}

@@ -175,7 +175,19 @@ func (s *source) secludesTemplate(template string) bool {
 // of its files.
 func (s *source) tells(template string) bool {
 	literal, _, _ := strings.Cut(template, "{")
-	return s.secludes(literal) || s.skills.areBehind(literal)
+	return s.secludes(literal) || s.skills.areBehind(literal) || s.secludes(unfilled(template))
+}
+
+// unfilled is a template without what is filled in: one for the SKILL.md of any folder ends in that.
+func unfilled(template string) string {
+	var all strings.Builder
+	for more := true; more; {
+		var literal string
+		literal, template, more = strings.Cut(template, "{")
+		all.WriteString(literal)
+		_, template, _ = strings.Cut(template, "}")
+	}
+	return all.String()
 }
 
 // finishSkills decides which skills the agent sees, and as what.
