@@ -5,6 +5,7 @@ import (
 
 	"capgate/capability"
 	"capgate/upstream"
+	"capgate/wire"
 )
 
 // exam is what can be said of a definition by itself. It is done once, when the
@@ -99,8 +100,36 @@ func named(items []item, key string) func(i int) string {
 	return func(i int) string { return items[i].text(key) }
 }
 
-// withholdSkills hides the skills of a server whose frontmatter somebody must look at first: it
-// stands in lists as the definitions of prompts and resources do.
+// front is what lists say of a skill, if somebody must look at that first: its frontmatter, and with
+// it what its folders and files are called, where that is not fit to be read. Folders are listed by
+// names that have no escapes.
+func (s *served) front(frontmatter []byte) item {
+	doc, err := wire.Parse(frontmatter)
+	if err != nil { // nobody is shown it
+		return item{}
+	}
+	if x := skim(item{doc: doc}); x.code != "" {
+		return item{doc: doc, exam: x}
+	}
+	names := wire.AppendString([]byte("["), segmentName(s.uri()))
+	for _, f := range s.files {
+		names = wire.AppendString(append(names, ','), segmentName(f.uri))
+	}
+	whole := append(append([]byte(`{"frontmatter":`), frontmatter...), `,"names":`...)
+	if doc, err = wire.Parse(append(append(whole, names...), "]}"...)); err != nil {
+		return item{exam: &exam{code: capability.ToolRejected, why: "its files have names that cannot be read"}}
+	}
+	all, _ := doc.Root().Get("names")
+	for name := range all.Elems() {
+		if suspicion(name) != "" {
+			return item{doc: doc, exam: skim(item{doc: doc})}
+		}
+	}
+	return item{}
+}
+
+// withholdSkills hides the skills of a server of which somebody must look first at what lists say:
+// that reaches a model as the definitions of prompts and resources do.
 func (s *Server) withholdSkills(u *Upstream, all []*skill) {
 	var found []item
 	var whose []*skill

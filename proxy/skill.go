@@ -82,7 +82,7 @@ func servedSkill(p *Policy, u *Upstream, l *line, from *served, over bool) *skil
 type understanding struct {
 	library *skills.Library
 	about   *skills.Skill
-	front   item // the frontmatter, where there is something in it to be looked at first
+	front   item // what lists say of it, where there is something in that to be looked at first
 }
 
 // understood reads the SKILL.md that was fetched with the list, once for each library: what
@@ -91,14 +91,9 @@ func (s *served) understood(p *Policy) *skills.Skill {
 	if u := s.read.Load(); u != nil && u.library == p.Skills {
 		return u.about
 	}
-	u := &understanding{library: p.Skills, about: p.readSkill(s, s.text)}
-	if doc, err := wire.Parse(u.about.Frontmatter); err == nil {
-		if x := skim(item{doc: doc}); x.code != "" {
-			u.front = item{doc: doc, exam: x}
-		}
-	}
-	s.read.Store(u)
-	return u.about
+	about := p.readSkill(s, s.text)
+	s.read.Store(&understanding{p.Skills, about, s.front(about.Frontmatter)})
+	return about
 }
 
 // readSkill reads the SKILL.md of a server's skill. One that says of itself something
