@@ -41,7 +41,19 @@ type edit struct {
 // command writes the edit as a line that can be pasted into a shell: agents choose
 // words of what is in it.
 func (e edit) command() string {
-	return fmt.Sprintf("capgate agents grant %s '%s'", e.Agent, strings.ReplaceAll(e.Grant, "'", `'\''`))
+	return fmt.Sprintf("capgate agents grant %s %s", e.Agent, inQuotes(e.Grant))
+}
+
+// inQuotes is a text as one word to every shell.
+func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// word is the same of a name, which a server may have chosen: without quotes where it needs none.
+func word(name string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
+	if name != "" && strings.Trim(name, letters) == "" {
+		return name
+	}
+	return inQuotes(name)
 }
 
 func (a *app) explain() *cobra.Command {

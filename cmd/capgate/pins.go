@@ -136,6 +136,11 @@ func (a *app) pinsList() *cobra.Command {
 	}
 }
 
+// pinsDiff is the command that shows a definition which waits.
+func pinsDiff(upstream, tool string) string {
+	return "capgate pins diff " + upstream + " " + word(tool)
+}
+
 // pinRows reads what is pinned, of one server or tool where they are named.
 func (a *app) pinRows(args []string) ([]pinRow, error) {
 	k, err := a.kept()
@@ -228,7 +233,7 @@ func (a *app) printDifference(r pinRow) {
 		u.printf("  %s\n", u.paint(color, plain(string(line.Sign)+" "+line.Text)))
 	}
 	if r.Hidden != "" {
-		u.note("to approve it: capgate pins approve %s %s %s", r.Upstream, r.Tool, r.pin.Offered().Hash)
+		u.note("to approve it: capgate pins approve %s %s %s", r.Upstream, word(r.Tool), r.pin.Offered().Hash)
 	}
 }
 
@@ -279,7 +284,7 @@ func (a *app) pinsApprove() *cobra.Command {
 // consent asks the person who is there about what is shown.
 func (a *app) consent(r pinRow) error {
 	if !a.ui.std.terminal || a.ui.json {
-		return usage(errors.New("approve takes the hash that was looked at"), "capgate pins diff "+r.Upstream+" "+r.Tool+" shows it")
+		return usage(errors.New("approve takes the hash that was looked at"), pinsDiff(r.Upstream, r.Tool)+" shows it")
 	}
 	a.printDifference(r)
 	ok, err := a.ui.ask("approve it?")
@@ -299,7 +304,7 @@ func (k kept) approve(upstream, tool, hash string) error {
 		change: func(data []byte) ([]byte, []guardrail.Event, error) {
 			next, err := proxy.Approve(data, tool, hash, time.Now())
 			if err != nil {
-				return nil, nil, &exit{exitRed, err, "capgate pins diff " + upstream + " " + tool + " shows what waits"}
+				return nil, nil, &exit{exitRed, err, pinsDiff(upstream, tool) + " shows what waits"}
 			}
 			return next, []guardrail.Event{{
 				Kind: guardrail.Notice, Upstream: upstream, Tool: tool, Text: "the definition " + hash + " is approved",

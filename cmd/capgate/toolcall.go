@@ -190,7 +190,7 @@ func (c *explainedCall) quarantine(x *explanation) {
 	}
 	if why != "" {
 		x.Decision, x.Code, x.Grant, x.Source = capability.Deny.String(), string(capability.ToolQuarantined), "", ""
-		x.Why, x.Blocked = why, "no grant changes that: see capgate pins diff "+c.upstream+" "+own
+		x.Why, x.Blocked = why, "no grant changes that: see "+pinsDiff(c.upstream, own)
 	}
 }
 
