@@ -140,7 +140,7 @@ func (s *Server) withholdSkills(u *Upstream, all []*skill) {
 	}
 	name := func(i int) string { return whose[i].from.uri() }
 	for i, r := range s.withheld(u, skillPin, name, found) {
-		whose[i].held = r.why
+		whose[i].held = r
 	}
 }
 

@@ -103,6 +103,7 @@ type ShownSkill struct {
 	Files    int
 	Visible  bool
 	Why      string            // what hides it beside what the agent lacks, "" if nothing does
+	Waits    string            // the name under which it waits for approval, if that is what hides it
 	About    *skills.Skill     // what it says of itself, as far as that may be told
 	Lacks    gate.Satisfaction // what the gate says of the agent
 }
@@ -129,12 +130,17 @@ func (c *catalogue) showSkill(s *Server, agent string, one *skill) ShownSkill {
 	if one.hidden != lacking(out.Lacks) {
 		out.Why = one.hidden
 	}
-	told := []string{out.Why, one.about.Path, one.about.Description, one.about.Broken}
+	if one.held.code == capability.ToolQuarantined && out.Why == one.held.why {
+		if pin := skillPin + one.from.uri(); quoted(pin) <= maxPinName {
+			out.Waits = pin
+		}
+	}
+	told := []string{out.Why, out.Waits, one.about.Path, one.about.Description, one.about.Broken}
 	for _, n := range one.about.Needs {
 		told = append(told, n.Token, n.String())
 	}
 	if !s.isClean([]byte(strings.Join(told, "\n"))) {
-		out.About, out.Lacks, out.Why = new(skills.Skill), gate.Satisfaction{}, secretWithin
+		out.About, out.Lacks, out.Why, out.Waits = new(skills.Skill), gate.Satisfaction{}, secretWithin, ""
 	}
 	if !s.isClean([]byte(out.URI)) {
 		out.URI = ""

@@ -19,7 +19,7 @@ type skill struct {
 	root  string  // the URI of its folder, as agents see it
 	files []*bundled
 
-	held   string // why somebody must look at it first, "" if nobody must
+	held   ruling // why somebody must look at it first
 	hidden string // why the agent does not see it, "" if it does
 }
 
@@ -223,8 +223,8 @@ func (a *assembly) judge(s *skill, visible *outlook) {
 		s.hidden = s.about.Broken
 	case s.main() == nil:
 		s.hidden = "it has no " + skillFile
-	case s.held != "":
-		s.hidden = s.held
+	case s.held.code != "":
+		s.hidden = s.held.why
 	case !v.shown:
 		s.hidden = v.why
 	case !a.tenant.server.isClean(s.entry()):

@@ -62,6 +62,7 @@ type skillRow struct {
 	Files       int         `json:"files"`
 	Hidden      string      `json:"hidden,omitempty"` // why nobody is shown it
 	Why         string      `json:"why,omitempty"`    // why the agent is shown none
+	Waits       string      `json:"waits,omitempty"`  // the command that shows what of it waits for approval
 	Missing     []shortfall `json:"missing,omitempty"`
 	Vouch       string      `json:"vouch,omitempty"`   // the digest to write under skills.vouched: once somebody has read it
 	Besides     []string    `json:"besides,omitempty"` // what is missing all the same then
@@ -85,6 +86,9 @@ func (w *world) skillRow(ag *agents.Agent, s proxy.ShownSkill) skillRow {
 	}
 	if s.Upstream != "" || row.Skill == "" {
 		row.Skill = cmp.Or(strings.TrimPrefix(s.URI, "skill://"), "?")
+	}
+	if s.Waits != "" {
+		row.Waits = pinsDiff(s.Upstream, s.Waits)
 	}
 	for _, n := range s.About.Needs {
 		row.Requires = append(row.Requires, n.String())
@@ -316,6 +320,7 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 	default:
 		u.row("because", r.Why, "")
 	}
+	u.row("look at", r.Waits, "what waits, and how it is approved")
 	for _, m := range r.Missing {
 		u.row("needs", m.Need, m.Token)
 		if m.Beyond != "" {

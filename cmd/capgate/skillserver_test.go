@@ -19,9 +19,13 @@ func skillServer() {
 	if err != nil {
 		panic(err)
 	}
+	deeper, err := fs.Glob(files, "*/*/SKILL.md")
+	if err != nil {
+		panic(err)
+	}
 	texts := map[string]string{}
 	var list []string
-	for _, at := range paths {
+	for _, at := range append(paths, deeper...) {
 		text, err := fs.ReadFile(files, at)
 		if err != nil {
 			panic(err)
@@ -29,7 +33,7 @@ func skillServer() {
 		uri := "skill://" + at
 		texts[uri] = string(text)
 		list = append(list, fmt.Sprintf(`{"uri":%q,"frontmatter":{"name":%q},"resources":[{"uri":%q,"digest":"sha256:%x","size":%d}]}`,
-			uri, path.Dir(at), uri, sha256.Sum256(text), len(text)))
+			uri, path.Base(path.Dir(at)), uri, sha256.Sum256(text), len(text)))
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
