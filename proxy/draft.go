@@ -37,7 +37,7 @@ func (l *line) drafts(ctx context.Context, conn upstream.Conn, items []item, rea
 		}
 		s := &served{root: root}
 		if all = append(all, s); !plainURI(uri) {
-			s.flaw = "its URI is not one of a " + skillFile
+			s.flaw = "its URI " + notPlain(uri)
 			continue
 		}
 		if err := l.draft(ctx, conn, s, read, listed[root+"/"+draftManifest]); err != nil {

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"capgate/upstream"
@@ -74,6 +75,31 @@ func TestUnlistedSkillsAreNotCompleted(t *testing.T) {
 					t.Errorf("%s by %s: %s", test.template, test.value, a.Raw)
 				}
 			})
+		}
+	}
+}
+
+// TestFlawedURIs: the operator is told what of a URI it is that keeps a skill from being shown.
+func TestFlawedURIs(t *testing.T) {
+	for _, test := range []struct{ root, file, why string }{
+		{"file:///srv/q", "", "its URI has nothing between :// and the next slash"},
+		{"skill://a//q", "", "its URI can be read in several ways"},
+		{"skill://a/../q", "", "its URI can be read in several ways"},
+		{"skill://" + strings.Repeat("a/", 65) + "q", "", "its URI is too long, or too deep"},
+		{"skill://q", "skill://q/a b.md", "it lists a file whose URI can be read in several ways"},
+		{"skill://q", "skill://other/a.md", "it lists a file that does not lie in its folder"},
+	} {
+		main := test.root + "/SKILL.md"
+		s := newSkillServer(true, map[string]string{main: skillText("q", "", "Fine.\n")})
+		manifest := manifestEntry(main, s.files[main])
+		if test.file != "" {
+			manifest += "," + manifestEntry(test.file, "x")
+		}
+		s.list(`{"uri":"` + main + `","frontmatter":{"name":"q"},"resources":[` + manifest + `]}`)
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		all, _, err := w.server.LookSkills(t.Context(), "agents/scout")
+		if err != nil || len(all) != 1 || all[0].Visible || all[0].Why != test.why {
+			t.Errorf("%s: %+v, %v", test.root, all, err)
 		}
 	}
 }

@@ -205,8 +205,10 @@ func readEntry(raw []byte) *served {
 	s.description, _ = about.Str()
 	files, _ := doc.Root().Get("resources")
 	switch {
-	case s.root == text || !plainURI(text):
+	case s.root == text:
 		s.flaw = "its URI is not one of a " + skillFile
+	case !plainURI(text):
+		s.flaw = "its URI " + notPlain(text)
 	case !name.Equal(segmentName(path.Base(s.root))):
 		s.flaw = "its name is not the end of its URI"
 	case files.Equal("dynamic"):
@@ -257,7 +259,9 @@ func (s *served) readFiles(list wire.Value) (flaw string) {
 func (s *served) add(f servedFile, sized bool) (flaw string) {
 	_, twice := s.file(f.uri)
 	switch {
-	case !plainURI(f.uri) || !within(s.root, f.uri) || f.uri == s.root:
+	case !plainURI(f.uri):
+		return "it lists a file whose URI " + notPlain(f.uri)
+	case !within(s.root, f.uri) || f.uri == s.root:
 		return "it lists a file that does not lie in its folder"
 	case twice:
 		return "it lists a file twice"

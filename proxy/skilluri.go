@@ -59,6 +59,17 @@ func plainURI(uri string) bool {
 	return strings.Count(looseURIs(uri)[1], "/") == 1+strings.Count(rest, "/") // nothing moves, as ..;x does
 }
 
+// notPlain says what of a URI keeps it from being read in one way only.
+func notPlain(uri string) string {
+	switch _, rest, _ := strings.Cut(uri, "://"); {
+	case len(uri) > maxSkillURI || strings.Count(rest, "/") > maxSegments:
+		return "is too long, or too deep"
+	case strings.HasPrefix(rest, "/"):
+		return "has nothing between :// and the next slash"
+	}
+	return "can be read in several ways"
+}
+
 func plainSegment(segment string) bool {
 	for i := 0; i < len(segment); i++ {
 		c := segment[i]
