@@ -103,3 +103,21 @@ func TestFlawedURIs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyNoResource: the agent is told that there is none, and the operator why.
+func TestWhyNoResource(t *testing.T) {
+	for _, test := range []struct{ skills, uri, why string }{
+		{`"skills":[]`, "wiki://h/q/SKILL.md", "it may be a file of a skill of its server, and is read as one or not at all"},
+		{`"skills":[{"uri":"wiki://h/q/SKILL.md"}]`, "wiki://h/q/a.md", "it may be a file of a skill of its server, and is read as one or not at all"},
+		{`"skills":"none"`, "wiki://h/a.md", "its server does not say which skills it has, and this may be of one"},
+	} {
+		s := newSkillServer(true, nil)
+		s.lists["skills/list"] = test.skills
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		a := w.client("scout").modern("resources/read", uriParams(test.uri), "{}")
+		events := w.events.of("decision")
+		if len(events) != 1 || events[0].Link != test.why || !mentions(a, "there is no resource of that name") {
+			t.Errorf("%s: %s\n%+v", test.uri, a.Raw, events)
+		}
+	}
+}

@@ -309,7 +309,6 @@ func (l *line) learnsSkills(ctx context.Context) bool {
 
 // holder is the same, as far as is known.
 func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
-	unknown := unknownResource("no server is known to have the resource")
 	if r, known := c.shared[uri]; known {
 		if r == nil {
 			return nil, held, collision("several servers claim the resource")
@@ -318,7 +317,7 @@ func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdic
 		if t := c.rival(r, &left); t != nil {
 			return nil, held, collision(fmt.Sprintf("upstream %q lists the resource, and a template of upstream %q describes it", r.up.Name, t.up.Name))
 		}
-		return c.unless(r.line, uri), r.held, unknown
+		return c.beside(r.line, uri, r.held)
 	}
 	found, other := describes(c.templates, uri)
 	if found == nil {
@@ -337,7 +336,19 @@ func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdic
 	if held.code == "" {
 		held = c.alike(l, uri)
 	}
-	return c.unless(l, uri), held, unknown
+	return c.beside(l, uri, held)
+}
+
+// beside is the connection that a resource beside skills is read over, or why it may be one of a
+// skill's files, which the operator is told.
+func (c *catalogue) beside(l *line, uri string, is ruling) (over *line, held ruling, denied gate.Verdict) {
+	if over = c.unless(l, uri); over != nil {
+		return over, is, gate.Verdict{}
+	}
+	if slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && s.unknown }) {
+		return nil, is, unknownResource("its server does not say which skills it has, and this may be of one")
+	}
+	return nil, is, unknownResource("it may be a file of a skill of its server, and is read as one or not at all")
 }
 
 // unknownResource is the verdict on what no server is known to have.
