@@ -67,13 +67,22 @@ func (c *call) complete() reply {
 		}
 		return dst, nil
 	}})
-	if r.result != nil && !c.stays(l, finds) {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "what is completed is there no more, or has become a skill's"})
+	return c.completed(r, l, finds, what.Equal("ref/resource"))
+}
+
+// completed withholds an answer that may be of a skill.
+func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, template bool) reply {
+	why := "what is completed is there no more, or has become a skill's"
+	switch {
+	case r.result == nil:
+		return r
+	case !c.stays(l, finds):
+	case template && c.looked.completes(l, r.result):
+		why = "what completes it names a skill"
+	default:
+		return r
 	}
-	if r.result != nil && what.Equal("ref/resource") && c.looked.completes(l, r.result) {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "what completes it names a skill"})
-	}
-	return r
+	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: why})
 }
 
 // completes reports whether a server completes a template by what may be a file of its skills.
