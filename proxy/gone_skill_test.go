@@ -121,3 +121,12 @@ func TestWhyNoResource(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfEscapes: a file that a skill may have is read, however long its server's answer is for that.
+func TestFilesOfEscapes(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n"), "skill://a/log": strings.Repeat("\x01", 6<<20)})
+	w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+	if a := w.client("scout").modern("resources/read", uriParams("skill://files/a/log"), "{}"); a.Error != nil {
+		t.Errorf("%.500s", a.Raw)
+	}
+}

@@ -407,7 +407,8 @@ type content struct {
 // readContent takes the file out of a result. A result that holds anything besides
 // is refused: nothing was decided on that.
 func readContent(result []byte, uri string) (content, error) {
-	doc, err := wire.Parse(result)
+	var doc wire.Doc
+	err := doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) // written with escapes, a file is six times as long
 	if err != nil {
 		return content{}, err
 	}
