@@ -188,12 +188,16 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 }
 
 func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
-	shallow := g.Resource(agent, r, fill(template, whatever, whatever))
+	filled := fill(template, whatever, whatever)
+	shallow := g.Resource(agent, r, filled)
 	if !shallow.Decision.Allowed() {
 		return shallow
 	}
 	below := strings.Repeat(whatever+"/", farDown) + whatever
 	begin, _, _ := strings.Cut(template, "{")
+	if scheme, rest, _ := strings.Cut(filled, "://"); strings.Contains(rest, "//") {
+		begin = scheme + ":" // as what is behind an empty segment may be anywhere
+	}
 	for uri := range others(begin, r.Mapping.Among(begin, below)) {
 		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
 			return v

@@ -89,7 +89,7 @@ func TestResourceQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gateOf(t, map[string]string{
-		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://team-*", "pg://u@h:1/*", "docs://*/q\\?v=*", "docs://on*?.md", "sftp://h/*.md", "names://*"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
+		"some.md":  record(`resource.read: { uris: ["docs://*/public", "docs://*.md", "db://t\\?*", "db://u?x=1", "docs://in/*", "docs://team-*", "pg://u@h:1/*", "docs://*/q\\?v=*", "docs://on*?.md", "sftp://h/*.md", "names://*", "q1://s?of=me&*"] }`, `memory.read: { keys: ["*-public"] }`, `net.get: { hosts: ["a.com"] }`),
 		"child.md": under("some", `resource.read: { uris: ["docs://secret?.md", "docs://secret#/public"] }`),
 		"heir.md":  under("all", `resource.read: { uris: ["docs://secret?.md"] }`),
 		"all.md":   record(`resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`),
@@ -142,6 +142,16 @@ func TestResourceQuery(t *testing.T) {
 		"docs://in/x?y=../a":     true,
 		"names://Bob:Smith":      true,
 		"names://h1:1,h2:2/a":    true,
+		"docs://in//secret":      false,
+		"docs://in/..docs:///s":  false,
+		"docs://in/docs://in../": false,
+		"docs://in?x=a%2fb":      false,
+		"docs://in/a?x=a%2fb":    true,
+		"names://a//b":           true,
+		"q1://s?of=me&x=y":       true,
+		"q1://s?of=me&x=y&of=s":  false,
+		"q1://s?of=me&x=y&%6ff":  false,
+		"names://s?of=a&of=b":    true,
 	} {
 		if v := g.Resource("agents/some", r, uri); v.Decision.Allowed() != want {
 			t.Errorf("some may read %s: %v, %s", uri, !want, v.Why)
@@ -228,7 +238,7 @@ resources:
 		}
 	}
 	name := &gate.Tool{Name: "s.name", Mapping: m.Tool("name"), View: r.View}
-	for text, want := range map[string]bool{"guide": true, "other": false, "guide/a": true, "guide/../a": false, "guide/%2e%2e/a": false, "guide/x?/../../a": false, "guide/x;y": false} {
+	for text, want := range map[string]bool{"guide": true, "other": false, "guide/a": true, "guide/../a": false, "guide/%2e%2e/a": false, "guide/x?/../../a": false, "guide/x;y": false, "guide//a": false, "guide///a": false, "guide//a//b//c//d//e": false} {
 		if v := g.Call("agents/some", name, args(t, `{"name":"`+text+`"}`)); v.Decision.Allowed() != want {
 			t.Errorf("some reads what is called %s: %v", text, v)
 		}

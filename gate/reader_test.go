@@ -38,6 +38,26 @@ var readers = map[string]func(uri string) string{
 		}
 		return place(host + "/" + rest)
 	},
+	"without its scheme wherever that stands": func(uri string) string {
+		scheme, _, _ := strings.Cut(uri, ":")
+		if plain, err := url.PathUnescape(uri); err == nil {
+			uri = plain
+		}
+		return place(bare(scheme + "://" + strings.ReplaceAll(bare(uri), scheme+"://", "")))
+	},
+	"its first segment, and the others joined to a folder": func(uri string) string { return joined(uri, 1) },
+	"two segments, and the others joined to a folder":      func(uri string) string { return joined(uri, 2) },
+	"three segments, and the others joined to a folder":    func(uri string) string { return joined(uri, 3) },
+}
+
+// joined is what is left of a path joined to what it begins with, as Python does: what starts at the root is there.
+func joined(uri string, n int) string {
+	segs := strings.SplitN(unqueried(bare(uri)), "/", n+1)
+	behind := strings.TrimRight(strings.Join(segs[:min(n, len(segs))], "/"), "/")
+	if len(segs) > n && strings.HasPrefix(segs[n], "/") && !strings.HasSuffix(behind, ":") { // which is known
+		return place(segs[n])
+	}
+	return place(strings.Join(segs, "/"))
 }
 
 func bare(uri string) string {
@@ -104,7 +124,12 @@ resources:
 		for range 6000 {
 			uri := who.begin
 			for range r.IntN(6) {
-				uri += pieces[r.IntN(len(pieces))]
+				if n := r.IntN(len(pieces) + 1); n < len(pieces) {
+					uri += pieces[n]
+					continue
+				}
+				scheme, _, _ := strings.Cut(who.begin, ":")
+				uri += scheme + "://"
 			}
 			if uri += who.end; !g.Resource("agents/"+who.agent, of, uri).Decision.Allowed() {
 				continue

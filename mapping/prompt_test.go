@@ -184,6 +184,30 @@ func TestResource(t *testing.T) {
 		"docs://a@b@c/d":                         "resource.read never: the URI holds more than one @ before its path, and readers differ on behind which the host is; ",
 		"docs://a@b/c@d":                         "resource.read docs://a@b/c@d; ",
 		"imap://a/b;.md":                         "resource.read never: the URI holds parameters, which some readers leave out; ",
+		"docs://a/b//c/d":                        "resource.read docs://a/b//c/d; resource.read docs:///c/d; ",
+		"docs:///a//b///c?d":                     "resource.read docs:///a//b///c?d; resource.read docs:///c?d; resource.read docs:///b///c?d; ",
+		"docs:////a":                             "resource.read docs:////a; ",
+		"docs://a/x://b/y:///c":                  "resource.read docs://a/x://b/y:///c; ",
+		"docs://a//b//c//d//e":                   "resource.read docs://a//b//c//d//e; resource.read docs:///e; resource.read docs:///d//e; resource.read docs:///c//d//e; resource.read docs:///b//c//d//e; ",
+		"docs://a//b//c//d//e//f":                "limit_exceeded: the argument uri has more than 4 empty segments",
+		"docs://a?/%2fb":                         "resource.read never: the URI hides a separator or a dot; ",
+		"docs://a?b=https%3a%2f%2fc%2fd":         "resource.read docs://a?b=https%3a%2f%2fc%2fd; ",
+		"docs://a#b%2fc":                         "resource.read never: the URI hides a separator or a dot; ",
+		"docs://a?x=%2f..%2fb":                   "resource.read never: the URI holds . or .. as a segment; ",
+		`docs://a?x=b\c`:                         `resource.read docs://a?x=b\c; `,
+		`docs://a?x=\..\c`:                       "resource.read never: the URI holds . or .. as a segment; ",
+		"docs://a/..%0a/b":                       "resource.read never: the URI holds . or .. as a segment; ",
+		"docs://a/..%20/b":                       "resource.read never: the URI holds . or .. as a segment; ",
+		"docs://a/..%3bb/c":                      "resource.read never: the URI holds . or .. as a segment; ",
+		"docs://a/100%25":                        "resource.read docs://a/100%25; ",
+		"docs://a/%252e%252e/b":                  "resource.read never: the URI hides a separator or a dot; ",
+		"docs://a/%25252525252e":                 "resource.read never: the URI is escaped too often; ",
+		"docs://a/..docs:///b":                   "resource.read never: the URI holds its own scheme once more, which some servers take out wherever it stands; ",
+		"docs://a/docs://a../b":                  "resource.read never: the URI holds its own scheme once more, which some servers take out wherever it stands; ",
+		"docs://a?DOCS%3a//b":                    "resource.read never: the URI holds its own scheme once more, which some servers take out wherever it stands; ",
+		"docs://a?x=1&y=2&x=3#z":                 "resource.read docs://a?x=1&y=2&x=3#z; resource.read docs://a?x=1&y=2#z; resource.read docs://a?y=2&x=3#z; ",
+		"notes://a//b":                           "memory.read a//b; memory.read /b; ",
+		"notes://a?x=1&%78=2":                    "memory.read a?x=1&%78=2; memory.read a; memory.read a?x=1; memory.read a; memory.read a?%78=2; memory.read a; ",
 		"graph:all":                              "memory.read; ",
 		"local:///srv":                           "fs.read /srv; ",
 		"custom://x":                             "resource.read custom://x; ",
@@ -246,6 +270,12 @@ func TestResourceSpelling(t *testing.T) {
 		"docs:x://internal/a":             "records.update  x://internal/a; ",
 		"docs:///internal/a://b":          "records.update  /internal/a://b; ",
 		"docs://al%6C":                    "memory.read al%6C; ",
+		"docs://docs://internal/a":        "resource.read never: the URI holds its own scheme once more",
+		"docs://x//internal/a":            "records.update  x//internal/a; ",
+		"docs:xxinternal/a":               "records.update  xxinternal/a; ",
+		"docs://internal;x/a":             "records.update  internal;x/a; ",
+		"docs://internal:x?y":             "resource.read never",
+		"docs://all%20":                   "memory.read",
 		"docs://all/":                     "memory.read all/; ",
 		"docs://all?x":                    "memory.read all?x; ",
 		"docs://all#x":                    "memory.read all#x; ",
@@ -281,6 +311,7 @@ func TestResourceOfAll(t *testing.T) {
 		"docs:a":              "memory.read; resource.read docs:a; ",
 		"docs:/a":             "memory.read; resource.read docs:/a; ",
 		"docs:":               "memory.read; resource.read docs:; ",
+		"docs:abc":            "memory.read; resource.read docs:abc; ",
 		"doc://a":             "resource.read doc://a; ",
 		"ws://a/é":            "resource.read ws://a/é; ",
 		"ws://é@b/":           "resource.read ws://é@b/; ",
@@ -292,6 +323,51 @@ func TestResourceOfAll(t *testing.T) {
 		if got := resourced(m, uri); got != want {
 			t.Errorf("%q needs %s, want %s", uri, got, want)
 		}
+	}
+}
+
+// What needs more by an entry needs that also where another entry, of all that its scheme has, does not look at the URI.
+func TestResourceBesideAll(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte(`server: s
+tools: {}
+resources:
+  docs://inner/*: { requires: [memory.write] }
+  docs://a+b: { requires: [memory.write] }
+  docs://*: { requires: [memory.read] }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uri, inner := range map[string]bool{
+		"docs://inner/a":              true,
+		"docs://docs://inner/a":       true,
+		"docs://..docs:///inner/a":    true,
+		"docs://docs%3a%2f%2finner/a": true,
+		"docs://x//inner/a":           true,
+		"docs://x//inner?a":           true,
+		"docs:xxinner/a":              true,
+		"docs://inner;x/a":            true,
+		"docs://x/..;y/inner/a":       true,
+		"docs://inner:x/a":            true,
+		"docs://[inner]/a":            true,
+		"docs://inner/../a":           true,
+		"docs://x%2fy/../inner/a":     true,
+		`docs://x%2f\y/../inner/a`:    true,
+		`docs://:..\x/inner/a`:        true,
+		"docs:///inner/a/..//../b":    true,
+		"docs://%09inner/a":           true,
+		"docs://a%20b":                true,
+		"docs://a%20b%20":             true,
+		"docs://x/inner/a":            false,
+		"docs://inn:er/a":             false,
+		"docs://inners?inner/a":       false,
+	} {
+		if got := resourced(m, uri); strings.Contains(got, "memory.write") != inner {
+			t.Errorf("%q needs %s", uri, got)
+		}
+	}
+	if got := resourced(m, "docs://inner/docs://inner../a"); got != "memory.write; memory.read; " {
+		t.Error("an entry decides alone on what may lead out of it:", got)
 	}
 }
 

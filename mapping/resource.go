@@ -15,7 +15,10 @@ import (
 // MaxURI is how many bytes the URI of a resource may have.
 const MaxURI = 8192
 
-const maxResources = 512 // entries of resources:
+const (
+	maxResources = 512 // entries of resources:
+	mostEmpty    = 4   // segments of a URI that are empty
+)
 
 // readResource is the verb for a resource that nothing else is known of.
 const readResource = capability.Verb("resource.read")
@@ -126,6 +129,8 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 		return malformed(at.name, "is no URI")
 	case strings.ContainsAny(uri, "{}"):
 		return malformed(at.name, "is a template whose variables are not filled in")
+	case len(roots(shown(decoded(rest)))) > mostEmpty:
+		return tooEmpty(at)
 	}
 	scheme = strings.ToLower(scheme)
 	uri = scheme + ":" + rest
@@ -141,6 +146,10 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 		}
 	}
 	return nil
+}
+
+func tooEmpty(at place) error {
+	return refuse(capability.LimitExceeded, at.name, "has more than %d empty segments", mostEmpty)
 }
 
 // resource returns what is known of the resource with a URI. A server may take it for another
@@ -199,12 +208,14 @@ func (r *reading) resource(m *Mapping, role role, at place, rest, uri string) er
 		if why = ambiguous(scheme, rest, reads.verb != readResource || m.has(scheme)); why != "" {
 			break
 		}
-		if reads.verb == readResource {
-			r.word(reads, at, uri)
-			return nil
-		}
-		for _, key := range keysOf(rest) {
-			r.word(reads, at, key)
+		for _, rest := range readings(rest) {
+			names := []string{scheme + rest}
+			if reads.verb != readResource {
+				names = keysOf(rest)
+			}
+			for _, name := range names {
+				r.word(reads, at, name)
+			}
 		}
 		return nil
 	}
@@ -260,29 +271,58 @@ func uriPath(rest string) (path, why string) {
 // decode what stands for a separator, or leave out what stands behind one. The scheme has its colon. Where
 // something depends on the host, one with a colon in it is another to some; patterns of URIs see to that.
 func ambiguous(scheme, rest string, hosted bool) string {
-	lower := strings.ToLower(rest)
-	for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%25", "%00"} {
-		if strings.Contains(lower, hidden) {
-			return "the URI hides a separator or a dot"
-		}
-	}
 	plain, _, _ := strings.Cut(rest, "?")
 	plain, _, _ = strings.Cut(plain, "#")
+	if why := moving(scheme, rest); why != "" {
+		return why
+	}
 	if why := misleading(scheme, plain, hosted); why != "" {
 		return why
 	}
 	if strings.Contains(plain[strings.LastIndexByte(plain, '/')+1:], ";") && hasParameters(scheme) {
 		return "the URI holds parameters, which some readers leave out"
 	}
-	for seg := range strings.SplitSeq(rest, "/") { // also of a query, to who takes all of it for a path
+	return ""
+}
+
+// moving says why a URI, decoded as often as readers do, may lead elsewhere. A query may hold what stands for
+// a separator, unless a segment becomes empty by it.
+func moving(scheme, rest string) string {
+	plain, _, _ := strings.Cut(rest, "?")
+	empty := len(roots(rest))
+	for range decodings + 1 {
+		rest, plain = strings.ToLower(rest), strings.ToLower(plain)
+		for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%00"} {
+			if strings.Contains(plain, hidden) || len(roots(rest)) > empty {
+				return "the URI hides a separator or a dot"
+			}
+		}
+		if scheme != "" && strings.Contains(rest, scheme+"//") {
+			return "the URI holds its own scheme once more, which some servers take out wherever it stands"
+		}
+		if hasDots(rest) {
+			return "the URI holds . or .. as a segment"
+		}
+		decoded := unescape(rest)
+		if decoded == rest {
+			return ""
+		}
+		rest, plain = decoded, unescape(plain)
+	}
+	return "the URI is escaped too often"
+}
+
+// hasDots reports whether some segment moves, of a query as well, as some take all of it for a path.
+func hasDots(rest string) bool {
+	for seg := range strings.SplitSeq(strings.ReplaceAll(shown(rest), `\`, "/"), "/") {
 		if i := strings.IndexAny(seg, "?#;:"); i >= 0 {
 			seg = seg[:i]
 		}
-		if seg == "." || seg == ".." {
-			return "the URI holds . or .. as a segment"
+		if seg = strings.TrimSpace(seg); seg == "." || seg == ".." {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
 // misleading says why readers may find different hosts in a URI without its query.

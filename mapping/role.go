@@ -185,6 +185,13 @@ func (w word) read(r *reading, at place) error {
 		if why := ambiguous("", text, false); why != "" {
 			return r.need(at, capability.Beyond(w.verb, why), nil)
 		}
+		places := roots(text)
+		if len(places) > mostEmpty {
+			return tooEmpty(at)
+		}
+		for _, root := range places {
+			r.word(w, at, strings.TrimPrefix(root, "//"))
+		}
 	}
 	r.word(w, at, text)
 	return nil

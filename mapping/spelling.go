@@ -3,6 +3,7 @@ package mapping
 import (
 	"iter"
 	slashes "path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -78,28 +79,141 @@ type spelt struct {
 // decodings is how often a URI is decoded: readers do so one behind the other.
 const decodings = 4
 
-// spellings are what readers take a URI for, by how often they decode it before they take it apart,
-// whether they know of queries, and whether they look at what stands behind another ://. The first is
-// by who decodes nothing, and knows of queries.
+// spellings are what readers take a URI for, by how often they decode it before they take it apart, by
+// what they leave out of it then, and by where they look for its parts. The first is by who decodes nothing,
+// leaves out nothing and knows of queries.
 func spellings(uri string) (all []spelt) {
 	scheme, rest, _ := strings.Cut(strings.ToLower(uri), ":")
 	for range decodings + 1 {
-		at := len(rest)
-		if i := strings.IndexAny(rest, "?#"); i >= 0 {
-			at = i
+		all = appendSpellings(all, scheme, rest)
+		less := []string{
+			strings.ReplaceAll(rest, scheme+"://", ""), // wherever it stands
+			shown(rest),
+			strings.ReplaceAll(rest, `\`, "_"), // which is no separator to some
+			"//" + rest[min(2, len(rest)):],    // by who cuts off as much, whatever it is
 		}
-		all = append(all, plainly(scheme, rest[:at], rest[at:]))
-		if strings.Contains(rest[at:], "/.") { // which leads out of it
-			all = append(all, plainly(scheme, rest, ""))
-		}
-		if between, ok := betweenMarks(rest); ok {
-			all = append(all, plainly(scheme, "//"+between, ""))
+		for _, other := range less {
+			if other != rest {
+				all = appendSpellings(all, scheme, other)
+			}
 		}
 		decoded := strings.ToLower(unescape(rest))
 		if decoded == rest {
 			break
 		}
 		rest = decoded
+	}
+	return all
+}
+
+// appendSpellings adds what a URI is to who knows of queries, and what it is to others: to who knows of
+// parameters, or takes a query for a path, or looks at what stands behind another :// or an empty segment, or
+// resolves dots before it decodes, or below the host.
+func appendSpellings(all []spelt, scheme, rest string) []spelt {
+	at := len(rest)
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		at = i
+	}
+	path, query := rest[:at], rest[at:]
+	all = append(all, plainly(scheme, path, query))
+	if strings.Contains(path, ";") {
+		all = append(all, plainly(scheme, unparametered(path), query))
+	}
+	if strings.Contains(query, "/.") {
+		all = append(all, plainly(scheme, rest, ""))
+	}
+	if between, ok := betweenMarks(rest); ok {
+		all = append(all, plainly(scheme, "//"+between, ""))
+	}
+	for _, root := range roots(rest) {
+		where, _, _ := strings.Cut(root, "?")
+		where, _, _ = strings.Cut(where, "#")
+		all = append(all, plainly(scheme, where, ""), plainly(scheme, root, ""))
+	}
+	if strings.Contains(path, "..") {
+		where := strings.TrimPrefix(path, "//")
+		host, below, _ := strings.Cut(strings.ReplaceAll(where, `\`, "/"), "/")
+		for _, moved := range []string{slashes.Clean("/" + where), host + slashes.Clean("/"+below), host + "/" + resolved(below)} {
+			all = append(all, plainly(scheme, "//"+strings.TrimPrefix(moved, "/"), ""))
+		}
+	}
+	return all
+}
+
+// resolved is a path without its dots, as browsers leave them out: what they take away may be an empty segment.
+func resolved(path string) string {
+	var segs []string
+	for seg := range strings.SplitSeq(path, "/") {
+		switch {
+		case seg == "..":
+			segs = segs[:max(0, len(segs)-1)]
+		case seg != ".":
+			segs = append(segs, seg)
+		}
+	}
+	return strings.Join(segs, "/")
+}
+
+// unparametered is a path without what stands behind a semicolon in its segments.
+func unparametered(path string) string {
+	segs := strings.Split(path, "/")
+	for i, seg := range segs {
+		segs[i], _, _ = strings.Cut(seg, ";")
+	}
+	return strings.Join(segs, "/")
+}
+
+// readings are what servers may take for what follows the scheme of a URI: all of it, or what starts at the
+// root, each also with only the first or only the last of what its query says twice.
+func readings(rest string) []string {
+	all := append(roots(rest), rest)
+	slices.Reverse(all)
+	for _, rest := range all {
+		place, query, _ := strings.Cut(rest, "?")
+		query, _, _ = strings.Cut(query, "#")
+		given := strings.Split(query, "&")
+		first := unique(given)
+		if len(first) == len(given) {
+			break
+		}
+		slices.Reverse(given)
+		last := unique(given)
+		slices.Reverse(last)
+		for _, given := range [][]string{first, last} {
+			all = append(all, place+"?"+strings.Join(given, "&")+rest[len(place)+1+len(query):])
+		}
+	}
+	return all
+}
+
+// unique leaves out what is given once more by the name it has before.
+func unique(given []string) (once []string) {
+	seen := map[string]bool{}
+	for _, one := range given {
+		name, _, _ := strings.Cut(one, "=")
+		if name = strings.ReplaceAll(decoded(name), "+", " "); !seen[name] {
+			once = append(once, one)
+		}
+		seen[name] = true
+	}
+	return once
+}
+
+// roots returns what stands behind the empty segments of a URI, its query included, each without a scheme: a
+// server that has cut off what is before, and joins the rest to a folder of its own, starts there at the
+// root. Behind a colon it is the mark of a scheme. It stops at one more than there may be.
+func roots(rest string) (all []string) {
+	path := strings.TrimLeft(rest, "/")
+	for begin := 0; len(all) <= mostEmpty; {
+		at := strings.Index(path[begin:], "//")
+		if at < 0 {
+			break
+		}
+		at += begin
+		begin = len(path) - len(strings.TrimLeft(path[at:], "/"))
+		if path[at-1] != ':' {
+			all = append(all, "///"+path[begin:])
+		}
 	}
 	return all
 }
@@ -123,9 +237,13 @@ func plainly(scheme, where, query string) spelt {
 	}
 	host, below, _ := strings.Cut(authority, "/")
 	host = host[strings.LastIndexByte(host, '@')+1:]
-	name, port := cutPort(host)
+	bare, port := cutPort(host)
 	if usual(scheme, port) {
-		host = name
+		host = bare
+	}
+	name, _, _ := strings.Cut(host, ":") // whatever stands behind it
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		name, _, _ = strings.Cut(inner, "]")
 	}
 	if scheme == "https" || scheme == "http" { // where another port is another server
 		name = host
@@ -133,11 +251,26 @@ func plainly(scheme, where, query string) spelt {
 	if scheme == "file" && name == "localhost" {
 		host, name = "", ""
 	}
-	return spelt{placed(scheme, host+"/"+below), placed(scheme, name+"/"+below), decoded(query)}
+	if below != "" {
+		below = "/" + below
+	}
+	return spelt{placed(scheme, host+below), placed(scheme, name+below), decoded(query)}
 }
 
+// placed cleans where something is. To some a plus is a blank, and a blank at the end is nothing.
 func placed(scheme, where string) string {
-	return scheme + ":" + slashes.Clean("/"+strings.ReplaceAll(decoded(where), `\`, "/"))
+	place := slashes.Clean("/" + strings.ReplaceAll(decoded(where), `\`, "/"))
+	return scheme + ":" + strings.TrimRight(strings.ReplaceAll(place, "+", " "), " ")
+}
+
+// shown is a text without what parsers of URLs leave out, such as a tab.
+func shown(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' {
+			return -1
+		}
+		return c
+	}, text)
 }
 
 // decoded is a text that is decoded as often as readers do.
