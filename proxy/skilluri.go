@@ -120,18 +120,28 @@ const maxEscapes = 4
 func looseURI(uri string) string { return looseURIs(uri)[0] }
 
 // looseURIs are the URIs that one may be taken for: by readers who know of queries, by those to whom
-// all of it is a path, and by those who look at what stands between the first :// and the next.
-func looseURIs(uri string) [3]string {
+// all of it is a path, by those who look at what stands between the first :// and the next, by those who
+// resolve dots below the host, by those who take the scheme out wherever it stands, and by those who cut off
+// as much as it is long with a ://, whatever follows it.
+func looseURIs(uri string) [6]string {
 	uri = unescaped(uri)
 	whole := loosePath(uri)
-	all := [3]string{whole, whole, whole}
+	all := [6]string{whole, whole, whole, whole, whole, whole}
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		all[0] = loosePath(uri[:i])
 	}
+	scheme, rest, _ := strings.Cut(uri, ":")
+	mark := scheme + "://"
 	if _, rest, ok := strings.Cut(uri, "://"); ok {
-		scheme, _, _ := strings.Cut(uri, ":")
 		between, _, _ := strings.Cut(rest, "://")
-		all[2] = loosePath(scheme + "://" + between)
+		all[2] = loosePath(mark + between)
+	}
+	if rest, ok := strings.CutPrefix(rest, "//"); ok {
+		host, below, _ := strings.Cut(rest, "/")
+		all[3] = loosePath(mark + host + path.Clean("/"+below))
+		all[4] = loosePath(mark + strings.ReplaceAll(rest, mark, ""))
+	} else if len(rest) > len("//") {
+		all[5] = loosePath(mark + rest[len("//"):])
 	}
 	return all
 }
@@ -139,7 +149,7 @@ func looseURIs(uri string) [3]string {
 // looseFolders are the folders that one may be taken for which a server says to be a skill's:
 // that of a SKILL.md, where it has spelled that in a way of its own. None ends in a slash, so
 // that the topmost holds everything.
-func looseFolders(root string) [3]string {
+func looseFolders(root string) [6]string {
 	all := looseURIs(root)
 	for i, at := range all {
 		if path.Base(at) == strings.ToLower(skillFile) {
@@ -152,7 +162,7 @@ func looseFolders(root string) [3]string {
 
 // looseBegins are looseURIs for what a URI begins with, which may end within an escape, or before
 // a host of which nothing is known yet.
-func looseBegins(begin string) [3]string {
+func looseBegins(begin string) [6]string {
 	begin = unescaped(begin)
 	if i := strings.LastIndexByte(begin, '%'); i >= max(0, len(begin)-2) {
 		begin = begin[:i]

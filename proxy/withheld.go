@@ -6,7 +6,7 @@ import "strings"
 // its URI for, or what that begins with.
 type withheld struct {
 	*resource
-	loose    [3]string
+	loose    [6]string
 	template bool
 }
 

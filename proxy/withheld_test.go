@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"capgate/mapping"
 	"capgate/proxy"
 )
 
@@ -179,6 +180,36 @@ func TestWithheldSpellings(t *testing.T) {
 			if got := strings.Contains(a.Raw, `"tool_quarantined"`); got != (code != "") {
 				t.Errorf("%s %s: %s", method, uri, a.Raw)
 			}
+		}
+	}
+}
+
+// TestWithheldBySpellingOfEntry: nor where an entry of a mapping says what is needed for all of a scheme, however
+// a URI of it is written.
+func TestWithheldBySpellingOfEntry(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"resources/list": `"resources":[{"uri":"note://a/good","name":"good"},{"uri":"note://a/bad","name":"bad","title":"\u200b"}]`,
+	}}
+	m, _, err := mapping.Parse("m.yml", []byte("server: up\ntools: {}\nresources:\n  note: { requires: [prompt.get] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWith(t, proxy.Options{Pins: &drawer{}}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	for uri, withheld := range map[string]bool{
+		"note://a/../bad":           true,
+		"note://a/%2e%2e/bad":       true,
+		"note://note://a/bad":       true,
+		"note://a/x/..note:///bad":  true,
+		"note:xxa/bad":              true,
+		"note://a/x/../good":        false,
+		"note:xxb/bad":              false,
+		"note://a/x/..nota:///good": false,
+	} {
+		a := c.request("resources/read", `{"uri":"`+uri+`"}`)
+		if got := strings.Contains(a.Raw, `"tool_quarantined"`); got != withheld || !withheld && strings.Contains(a.Raw, "capgate/denial") {
+			t.Errorf("%s: %s", uri, a.Raw)
 		}
 	}
 }
