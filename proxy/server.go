@@ -302,6 +302,22 @@ func (s *Server) everyone() []*tenant {
 func (s *Server) tenant(agent string) (*tenant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.find(agent)
+}
+
+// host is tenant for a process, for which there is the same one until it has ended.
+func (s *Server) host(agent string) (*tenant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.find(agent)
+	if err == nil {
+		t.pipes.Add(1)
+	}
+	return t, err
+}
+
+// find is tenant with the lock held.
+func (s *Server) find(agent string) (*tenant, error) {
 	if s.closed {
 		return nil, errClosed
 	}

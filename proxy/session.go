@@ -114,9 +114,14 @@ type queued struct {
 
 func (q queued) goes() bool { return q.may == nil || q.may() }
 
-// waits reports whether a message of the text is in a queue.
-func waits(queue []queued, text []byte) bool {
-	return slices.ContainsFunc(queue, func(q queued) bool { return string(q.text) == string(text) })
+// waits reports whether a message of the same text is in a queue. Then it goes if the later one
+// may: what the earlier one is of may be gone by now.
+func waits(queue []queued, message queued) bool {
+	at := slices.IndexFunc(queue, func(q queued) bool { return string(q.text) == string(message.text) })
+	if at >= 0 && queue[at].may != nil {
+		queue[at].may = message.may
+	}
+	return at >= 0
 }
 
 // worth is what a message is worth while nobody takes it. Where room is short logs are left
@@ -168,7 +173,7 @@ func (s *session) post(message queued, w worth) bool {
 	if s.over {
 		return false
 	}
-	if (w == changed || w == updated) && waits(s.queue, message.text) {
+	if (w == changed || w == updated) && waits(s.queue, message) {
 		return true
 	}
 	if w == logged && s.taken { // which is not what nobody listens to

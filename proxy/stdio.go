@@ -26,10 +26,11 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 	if s.policy.Load() == nil {
 		return errors.New("no policy is in force")
 	}
-	t, err := s.tenant(agent)
+	t, err := s.host(agent)
 	if err != nil {
 		return err
 	}
+	defer t.pipes.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &pipe{server: s, tenant: t, agent: agent, ctx: ctx, out: out, flights: map[string]context.CancelFunc{}}

@@ -41,6 +41,7 @@ type tenant struct {
 	reading chan struct{} // long messages that are read
 	judging chan struct{} // a long request to a provider is judged
 	flights atomic.Int64
+	pipes   atomic.Int64 // to processes of the agent, which may say nothing for long
 	bulk    atomic.Int64
 	kept    atomic.Int64 // bytes that wait for sessions
 	bucket  bucket
@@ -358,7 +359,7 @@ func (t *tenant) inner() []*tenant {
 func (t *tenant) isIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.flights.Load() == 0 && t.alone() && len(t.lines) == 0 && !t.looking
+	return t.flights.Load() == 0 && t.pipes.Load() == 0 && t.alone() && len(t.lines) == 0 && !t.looking
 }
 
 // close ends the connections and the sessions.

@@ -247,9 +247,9 @@ func (l *listener) notify(method string, params []byte, may func() bool) {
 		return
 	}
 	tag := `"_meta":{"` + metaSubscription + `":` + string(l.id) + `}`
-	message := note(method, []byte("{"+tag+"}"))
+	message := queued{note(method, []byte("{"+tag+"}")), may}
 	if params != nil {
-		message = note(method, withMembers(params, tag))
+		message.text = note(method, withMembers(params, tag))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +259,7 @@ func (l *listener) notify(method string, params []byte, may func() bool) {
 	if params != nil && len(l.queue) >= maxQueue+maxWatched {
 		return
 	}
-	l.queue = append(l.queue, queued{message, may})
+	l.queue = append(l.queue, message)
 	close(l.wake)
 	l.wake = make(chan struct{})
 }
