@@ -240,7 +240,7 @@ func (e loose) Notify(method string, params []byte) {
 	case logMessage, "notifications/elicitation/complete":
 		if s := l.tenant.only; s != nil && (method != logMessage || s.wants(params)) {
 			if clean, ok := l.tenant.server.clean(append([]byte(nil), params...)); ok {
-				s.notify(method, clean, l.inUse)
+				s.notify(method, clean, l.isSeen)
 			}
 		}
 		if l.tenant.only == nil && method == logMessage {
@@ -300,6 +300,9 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	if err := s.mayAsk(l, client, method, doc.Root()); err != nil {
 		return nil, err
 	}
+	if method != askRoots && !l.isSeenBy(ctx) {
+		return nil, l.unasked(method, "the agent is shown nothing of the server")
+	}
 	if method == askRoots {
 		if l.tenant.agent == "" {
 			return []byte(`{"roots":[]}`), nil // of which agent, nobody can say
@@ -310,9 +313,43 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 	if !ok {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be shown"}
 	}
+	return l.answered(ctx, method, clean)
+}
+
+// answered puts a question that belongs to no call, and returns what the agent says, if the server
+// may hear of that still.
+func (l *line) answered(ctx context.Context, method string, params []byte) ([]byte, error) {
 	l.asking(nil, 1) // agents do not share it
 	defer l.asking(nil, -1)
-	return answerOf(l.put(ctx, method, clean))
+	o, err := l.put(ctx, method, params)
+	if err == nil && !l.isSeenBy(ctx) {
+		return nil, l.unasked(method, "the agent is shown nothing of the server any more")
+	}
+	return answerOf(o, err)
+}
+
+// isSeen reports whether the agent is shown anything of the server, as far as is known, or calls it.
+// To others it has nothing to say.
+func (l *line) isSeen() bool {
+	if !l.inUse() {
+		return false
+	}
+	l.mu.Lock()
+	calls := len(l.flights) > 0
+	l.mu.Unlock()
+	cat := l.tenant.known()
+	return calls || cat != nil && cat.seen[l]
+}
+
+// isSeenBy is isSeen once that is known.
+func (l *line) isSeenBy(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	if l.isSeen() {
+		return true
+	}
+	_, err := l.tenant.catalogue(ctx)
+	return err == nil && l.isSeen()
 }
 
 // inTheWay says why nobody knows which call a server asks about. One that waits for its agent to

@@ -31,7 +31,8 @@ type catalogue struct {
 	bundled   map[string]*bundled   // their files, by URI
 	unseen    map[string]string     // why others are hidden, by the URI of a file
 	pages     [listKinds][]page
-	shown     fingerprint // of the pages
+	shown     fingerprint    // of the pages
+	seen      map[*line]bool // the servers of which something is in them
 }
 
 // source is one server in a catalogue, and the state of its lists that went in.
@@ -204,7 +205,7 @@ func (t *tenant) known() *catalogue {
 func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	c := &catalogue{
 		policy: p, pins: t.server.pins.loads.Load(),
-		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}, claims: map[*line][]*resource{},
+		tools: map[string]*tool{}, prompts: map[string]*prompt{}, shared: map[string]*resource{}, claims: map[*line][]*resource{}, seen: map[*line]bool{},
 	}
 	var ups []*Upstream
 	if p.knows(t.agent) {
@@ -384,14 +385,17 @@ func (a *assembly) finishResources(w *[listKinds]pager) {
 	for _, r := range a.resources {
 		if a.shared[r.uri] != nil && r.held.code == "" && g.Readable(agent, r.up.resources(), r.uri) && a.rival(r, &left) == nil {
 			w[resourceList].add(r.raw)
+			a.seen[r.line] = true
 		}
 	}
 	for _, r := range a.templates {
 		if r.held.code == "" && g.Template(agent, r.up.resources(), r.uri) {
 			w[templateList].add(r.raw)
+			a.seen[r.line] = true
 		}
 	}
 	for _, s := range a.skills {
+		a.seen[s.line] = true
 		w[resourceList].add(s.main().resource())
 		if s.template() != "" {
 			w[templateList].add(s.templateEntry())
@@ -430,6 +434,7 @@ func (a *assembly) finish() {
 		}
 		if seen := visible.tool(t); seen.shown {
 			w[toolList].add(advertised(t.raw, t.exposed, seen.scope))
+			a.seen[t.line] = true
 		}
 	}
 	for _, t := range own {
@@ -439,6 +444,7 @@ func (a *assembly) finish() {
 	for _, p := range a.prompted {
 		if a.prompts[p.exposed] != nil && p.held.code == "" && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
 			w[promptList].add(advertised(p.raw, p.exposed, ""))
+			a.seen[p.line] = true
 		}
 	}
 	a.finishResources(&w)
