@@ -380,7 +380,7 @@ func (l *line) put(ctx context.Context, method string, params []byte) (outcome, 
 	s := l.tenant.only
 	outs := l.outs()
 	if len(outs) == 0 || s.isListening() {
-		return s.ask(ctx, nil, method, params)
+		return s.ask(ctx, mailbox{s, l.isSeen}, method, params)
 	}
 	for _, out := range outs {
 		if o, err := s.ask(ctx, out, method, params); !errors.Is(err, errUnsent) {

@@ -68,10 +68,7 @@ func (t *tenant) hearers(c change) (all []hearer) {
 // told that it is in what they watch.
 func (t *tenant) tell(c change, changes uint64) {
 	l := c.line
-	may := func(uri string) bool {
-		return t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed()
-	}
-	if !may(c.uri) {
+	if !t.mayRead(l, c.uri) {
 		return
 	}
 	told := t.hearers(c)
@@ -92,13 +89,12 @@ func (t *tenant) tell(c change, changes uint64) {
 	if !cat.tells(l, c.uri) {
 		return
 	}
-	still := func(uri string) func() bool { return func() bool { return l.inUse() && may(uri) } }
 	body, clean := t.server.news(c.uri)
 	for _, one := range told {
 		if clean {
-			one.notify(resourceUpdated, body, still(c.uri))
-		} else if of, ok := t.server.news(one.watched); ok && may(one.watched) && cat.tells(l, one.watched) {
-			one.notify(resourceUpdated, of, still(one.watched))
+			one.notify(resourceUpdated, body, t.still(l, c.uri))
+		} else if of, ok := t.server.news(one.watched); ok && t.mayRead(l, one.watched) && cat.tells(l, one.watched) {
+			one.notify(resourceUpdated, of, t.still(l, one.watched))
 		}
 	}
 }
@@ -106,6 +102,16 @@ func (t *tenant) tell(c change, changes uint64) {
 // tells reports whether a resource is neither one of a skill's files nor withheld.
 func (cat *catalogue) tells(l *line, uri string) bool {
 	return cat.unless(l, uri) != nil && cat.alike(l, uri).code == ""
+}
+
+// mayRead reports whether the agent may read a resource of a server by now.
+func (t *tenant) mayRead(l *line, uri string) bool {
+	return t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed()
+}
+
+// still says, whenever it is asked, whether the agent may be told of a resource.
+func (t *tenant) still(l *line, uri string) func() bool {
+	return func() bool { return l.inUse() && t.mayRead(l, uri) }
 }
 
 // news is what is said of a resource that has changed, unless a secret stands in its name.

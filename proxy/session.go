@@ -229,8 +229,20 @@ var (
 // errUnsent says that a client was not asked, as its stream did not take the question.
 var errUnsent = errors.New("the question could not be sent")
 
-// ask sends a request to the client and waits for what it answers. It goes out on
-// the stream of the request that it belongs to, or else on the session's own.
+// mailbox takes questions for the stream of a session that belongs to no request.
+type mailbox struct {
+	session *session
+	may     func() bool // whether they may still go
+}
+
+func (m mailbox) send(message []byte) error {
+	if !m.session.post(queued{message, m.may}, asked) {
+		return errOver
+	}
+	return nil
+}
+
+// ask sends a request to the client and waits for what it answers.
 func (s *session) ask(ctx context.Context, out stream, method string, params []byte) (outcome, error) {
 	s.mu.Lock()
 	if s.over || len(s.asked) >= maxAsked {
@@ -254,11 +266,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 		message = append(append(message, `,"params":`...), params...)
 	}
 	message = append(message, '}')
-	if out == nil {
-		if !s.post(queued{text: message}, asked) {
-			return outcome{}, errOver
-		}
-	} else if err := out.send(message); err != nil {
+	if err := out.send(message); err != nil {
 		return outcome{}, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)

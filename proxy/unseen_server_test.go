@@ -80,3 +80,34 @@ func TestUnseenServerIsAnsweredNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestUnseenServerAskedBefore: what it asked while nobody listened is not put once the agent is shown nothing of it.
+func TestUnseenServerAskedBefore(t *testing.T) {
+	for name, record := range map[string]string{"taken": unseen, "kept": seen + "More.\n"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{}
+				up := files(t, s)
+				up.MayAsk, up.Mapping = []string{"elicitation"}, nil
+				w := start(t, map[string]string{"scout": seen}, up)
+				c := w.client("scout")
+				c.initialize(`{"elicitation":{}}`)
+				c.request("tools/list", "{}")
+				go func() {
+					_, _ = s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"a question"}`))
+				}()
+				time.Sleep(time.Second)
+				w.write("scout", record)
+				w.adopt()
+				time.Sleep(time.Minute)
+				in, got := c.listen(), ""
+				for one := soon(in); one != ""; one = soon(in) {
+					got += one
+				}
+				if strings.Contains(got, "a question") != (name == "kept") {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
