@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -110,4 +111,26 @@ func TestUnseenServerAskedBefore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestQuestionTakenBack: what a server has asked while nobody listened, and does not wait for any more, is not put.
+func TestQuestionTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		c := w.client("scout")
+		c.initialize(`{"elicitation":{}}`)
+		c.request("tools/list", "{}")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.newest().Events.Ask(ctx, "elicitation/create", []byte(`{"message":"a question"}`)); err == nil {
+			t.Error("it is answered")
+		}
+		in := c.listen()
+		if got := soon(in) + soon(in); got != "" {
+			t.Error(got)
+		}
+	})
 }
