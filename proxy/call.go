@@ -156,8 +156,10 @@ func revoked() gate.Verdict {
 
 // restless is the verdict on what no policy lasted long enough for.
 func restless() gate.Verdict {
-	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "the policy was changed again and again during the call"}
+	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: unsettled}
 }
+
+const unsettled = "the policy was changed again and again during the call"
 
 // maxTurns is how often a call is decided anew because the policy has changed.
 const maxTurns = 4

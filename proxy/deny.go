@@ -140,7 +140,7 @@ func remedy(v gate.Verdict) string {
 		return "try again later"
 	case v.Decision.Code == capability.Unauthenticated:
 		return "ask the operator"
-	case v.Decision.Code == capability.LimitExceeded:
+	case v.Decision.Code == capability.LimitExceeded, v.Why == unsettled:
 		return "wait a little, and try again"
 	case v.Why == unrecorded:
 		return "ask the operator, who finds the reason in the log of the gateway"

@@ -105,6 +105,26 @@ func TestGrantTakenMeanwhile(t *testing.T) {
 	}
 }
 
+// TestPolicyThatNeverRests: a call that another policy overtakes each time that it is to go up ends, and
+// the model reads that it may try again.
+func TestPolicyThatNeverRests(t *testing.T) {
+	var w *world
+	s := &scripted{}
+	s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		w.adopt()
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, r.May()
+	}
+	w = start(t, map[string]string{"scout": reader}, files(t, s))
+	params := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
+	a := w.client("scout").modern("tools/call", params, `{}`)
+	if d := denialOf(t, a); d.Code != "not_available" || !strings.Contains(a.Raw, "changed again and again") || !strings.Contains(a.Raw, "try again") {
+		t.Errorf("it is answered: %s", a.Raw)
+	}
+	if n := len(s.calls()); n < 2 || n > 10 {
+		t.Errorf("it was tried %d times", n)
+	}
+}
+
 type stalled struct {
 	left  int
 	now   *atomic.Int64

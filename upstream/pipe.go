@@ -258,7 +258,7 @@ func (p *pipe) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	}
 	if got.failed != nil {
 		f := *got.failed
-		f.Unsent = f.Unsent || state == queued
+		f.Unsent = f.Unsent || state == queued || state == dropped
 		return Answer{}, &f
 	}
 	if state == written {
