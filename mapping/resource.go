@@ -158,10 +158,10 @@ func (m *Mapping) resource(uri string) resource {
 	var all resource
 	if m != nil {
 		scheme, rest, _ := strings.Cut(uri, ":")
-		clear, as := ambiguous(scheme+":", rest, true) == "", spellings(uri)
+		alike, as := ambiguous(scheme+":", rest, true) == "", spellings(uri)
 		for _, res := range m.resources {
 			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
-			if written && (res.isWhole() || clear && !slices.ContainsFunc(as, res.misses)) {
+			if written && (res.isWhole() || alike && !slices.ContainsFunc(as, res.misses)) {
 				return all.and(res)
 			}
 			if written || slices.ContainsFunc(as, res.meets) {

@@ -145,8 +145,8 @@ func (t *tenant) settle() {
 
 // knows reports whether it is known which skills are had over a connection since their list
 // changed for so many times.
-func (c *catalogue) knows(l *line, changes uint64) bool {
-	return c != nil && slices.ContainsFunc(c.sources, func(s source) bool {
+func (cat *catalogue) knows(l *line, changes uint64) bool {
+	return cat != nil && slices.ContainsFunc(cat.sources, func(s source) bool {
 		return s.line == l && !s.unknown && l.lists[skillList].covers(s.editions[skillList], changes, l.tenant.server.now())
 	})
 }
