@@ -242,10 +242,14 @@ func TestLongURI(t *testing.T) {
 	c.initialize("{}")
 	for _, method := range []string{"resources/read", "resources/subscribe"} {
 		for n, code := range map[int]string{8192: "unknown_tool", 8193: "limit_exceeded", 2 << 20: "limit_exceeded"} {
+			text := "note://" + strings.Repeat("é", n/2-4) + strings.Repeat("a", 1+n%2)
 			began := time.Now()
-			d := denialOf(t, c.request(method, `{"uri":"note://`+strings.Repeat("é", n/2-4)+strings.Repeat("a", 1+n%2)+`"}`))
-			if took := time.Since(began); d.Code != code || took > time.Second {
-				t.Errorf("%s of %d bytes: %s in %v", method, n, d.Code, took)
+			c.request("tools/call", `{"name":"`+text+`"}`) // which is read, and no more
+			plain := time.Since(began)
+			began = time.Now()
+			d := denialOf(t, c.request(method, `{"uri":"`+text+`"}`))
+			if took := time.Since(began); d.Code != code || took > 5*plain+time.Second {
+				t.Errorf("%s of %d bytes: %s in %v, and no tool is found in %v", method, n, d.Code, took, plain)
 			}
 		}
 	}
