@@ -198,7 +198,7 @@ func (e *errand) mayStill() bool {
 	case e.of.method == "resources/read" && !isSkillURI(name):
 		return p.Gate.Resource(c.agent, u.resources(), name).Decision.Allowed()
 	}
-	return true
+	return false // what else is up, the new policy has not decided on
 }
 
 // rootsFor answers a server that asks for roots during a call.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"capgate/agents"
+	"capgate/proxy"
 	"capgate/upstream"
 )
 
@@ -235,6 +236,28 @@ func TestAnswerOfBefore(t *testing.T) {
 				t.Fatal(resp.StatusCode)
 			}
 			if a := in.next(); strings.Contains(a, "secret") != (name == "kept") {
+				t.Error(a)
+			}
+		})
+	}
+}
+
+// TestAnswerOfNoDecision: nor does the answer of a client go up for what a new policy has not decided on.
+func TestAnswerOfNoDecision(t *testing.T) {
+	for name, changes := range map[string]bool{"changed": true, "same": false} {
+		t.Run(name, func(t *testing.T) {
+			s := questioner(false, "elicitation/create", `{"message":"?"}`)
+			s.lists = map[string]string{"prompts/list": `"prompts":[{"name":"p"}]`}
+			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", MayAsk: []string{"elicitation"}, Open: s.open})
+			c := w.client("scout")
+			c.initialize(`{"elicitation":{}}`)
+			in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"up__p"},"argument":{"name":"a","value":"b"}}}`)
+			id := in.question()
+			if changes {
+				w.adopt()
+			}
+			c.post(`{"jsonrpc":"2.0","id":` + quoted(id) + `,"result":{"action":"accept","content":{"x":"secret"}}}`)
+			if a := in.next(); strings.Contains(a, "secret") == changes {
 				t.Error(a)
 			}
 		})
