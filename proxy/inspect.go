@@ -104,9 +104,12 @@ func named(items []item, key string) func(i int) string {
 // it what its folders and files are called, where that is not fit to be read. Folders are listed by
 // names that have no escapes.
 func (s *served) front(frontmatter []byte) item {
-	doc, err := wire.Parse(frontmatter)
-	if err != nil { // nobody is shown it
+	if len(frontmatter) == 0 { // nobody is shown it
 		return item{}
+	}
+	doc, err := wire.Parse(frontmatter)
+	if err != nil { // as one with two keys that differ in case
+		return item{exam: &exam{code: capability.ToolRejected, why: "its frontmatter may be read in two ways: " + err.Error()}}
 	}
 	if x := skim(item{doc: doc}); x.code != "" {
 		return item{doc: doc, exam: x}
