@@ -58,7 +58,7 @@ mvdan.cc/sh/v3:                       capability mapping
 golang.org/x/net:                     capability provider sandbox upstream
 golang.org/x/sys:                     capability/hostfs sandbox guardrail store builtin cmd/capgate
 golang.org/x/term:                    cmd/capgate
-golang.org/x/text:                    capability/hostfs proxy skills
+golang.org/x/text:                    capability capability/hostfs proxy skills tests
 github.com/landlock-lsm/go-landlock:  sandbox
 modernc.org/sqlite:                   store
 github.com/jackc/pgx/v5:              store

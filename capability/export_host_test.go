@@ -17,3 +17,6 @@ func TargetOf(name string, addr netip.Addr, port uint16) Target {
 
 // PartsOf returns what TargetOf was given.
 func PartsOf(x Target) (name string, addr netip.Addr, port uint16) { return x.name, x.addr, x.port }
+
+// ParseConnectHost is parseConnectHost.
+func ParseConnectHost(text string) (Host, error) { return parseConnectHost(text) }

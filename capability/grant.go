@@ -59,6 +59,26 @@ func (d dimension) match(value string) bool {
 	return false
 }
 
+// matchAll reports whether a URI that may be any other of its scheme is allowed: it is written out, or all that the
+// scheme has is.
+func (d dimension) matchAll(uri, scheme string) bool {
+	if d.any {
+		return true
+	}
+	all, err := newName(scheme+"://*", pattern.Query)
+	if err != nil {
+		return false
+	}
+	var rows []pattern.Row
+	for _, p := range d.patterns {
+		if text, ok := p.word.Literal(); ok && text == uri {
+			return true
+		}
+		rows = append(rows, pattern.Row{p.given})
+	}
+	return scheme != "" && pattern.Covers(rows, pattern.Row{all.given}, make([]pattern.Universe, 1)).Yes
+}
+
 // argRule limits one argument of a tool: it must be there, and match.
 type argRule struct {
 	name     string

@@ -42,9 +42,9 @@ func ParseHost(text string) (Host, error) {
 	return newHost(text, hostTree)
 }
 
-// ParseConnectHost reads one entry of net.connect: "*.name" leaves the name
+// parseConnectHost reads one entry of net.connect: "*.name" leaves the name
 // itself out, and a port is required.
-func ParseConnectHost(text string) (Host, error) {
+func parseConnectHost(text string) (Host, error) {
 	h, err := newHost(text, hostBelow)
 	if err == nil && h.port == 0 {
 		return Host{}, fmt.Errorf("host %q has no port, and net.connect needs one: write %q for port 443", text, text+":443")

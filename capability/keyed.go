@@ -241,6 +241,9 @@ func (g *Grant) coversWords(r *Requirement) bool {
 			return false
 		}
 	}
+	if r.odd != "" && !g.dims[0].matchAll(r.words[0], r.scheme) {
+		return false
+	}
 	for _, rule := range g.args {
 		value, ok := r.arg(rule.name)
 		if !ok || !(dimension{patterns: rule.patterns}).match(value) {

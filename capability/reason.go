@@ -41,6 +41,9 @@ func (d Decision) queried() string {
 	const meant = "?#@:"
 	uri := d.need.Object()
 	at := strings.IndexByte(uri, ':') + 1
+	if d.need.odd != "" && !strings.Contains(uri, "{") {
+		return "the URI " + d.need.odd + ", so that it takes a grant of it as it is, or of all of " + d.need.scheme + ":"
+	}
 	if d.need.verb != readResource || !strings.ContainsAny(uri[at:], meant) {
 		return ""
 	}

@@ -24,6 +24,8 @@ type Requirement struct {
 	selects []selection // git: its globs
 	words   []string    // keyed verbs: one word for each dimension, in catalogue order
 	args    []argWord   // tool.invoke
+	odd     string      // resource.read: why its URI may be any other of the scheme
+	scheme  string      // of an odd URI
 	opaque  string      // why no grant can cover it, "" when one can
 }
 
@@ -269,9 +271,12 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 		text := find(words, dim)
 		switch dim {
 		case uriDim:
-			text = plainScheme(text)
+			u := ReadURI(text)
+			text, r.scheme, r.odd, r.opaque = plainScheme(text), u.Scheme, u.Odd(), u.Astray()
 		case itemDim:
-			text = itemOf(plainScheme(find(words, uriDim)))
+			if text = ""; r.odd == "" {
+				text = itemOf(plainScheme(find(words, uriDim)))
+			}
 		}
 		word, err := e.canonical(dim, text)
 		if err != nil {

@@ -431,7 +431,7 @@ func (c *compiler) hosts(g *Grant) *refusal {
 	}
 	parse := ParseHost
 	if g.entry.Verb == "net.connect" {
-		parse = ParseConnectHost
+		parse = parseConnectHost
 	}
 	for _, v := range p.Values {
 		h, err := parse(v)

@@ -6,6 +6,9 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -44,6 +47,60 @@ var readers = map[string]func(uri string) string{
 			uri = plain
 		}
 		return place(bare(scheme + "://" + strings.ReplaceAll(bare(uri), scheme+"://", "")))
+	},
+	"behind as much as its scheme is long with slashes": func(uri string) string {
+		scheme, _, _ := strings.Cut(uri, ":")
+		return place(unqueried(uri[min(len(uri), len(scheme)+3):]))
+	},
+	"between the first two colons": func(uri string) string { return place(strings.Split(uri, ":")[1]) },
+	"behind the last @": func(uri string) string {
+		rest := bare(uri)
+		return place(rest[strings.LastIndexByte(rest, '@')+1:])
+	},
+	"decoded as often as it goes": func(uri string) string {
+		for range 4 {
+			if plain, err := url.PathUnescape(uri); err == nil {
+				uri = plain
+			}
+		}
+		return place(unqueried(bare(uri)))
+	},
+	"a browser": func(uri string) string {
+		_, rest, _ := strings.Cut(uri, ":")
+		host, path, _ := strings.Cut(unqueried(strings.TrimLeft(strings.ReplaceAll(rest, `\`, "/"), "/")), "/")
+		name, _, _ := strings.Cut(host[strings.LastIndexByte(host, '@')+1:], ":")
+		return place(norm.NFKC.String(name) + "/" + path)
+	},
+	"Windows": func(uri string) string {
+		segs := strings.Split(unqueried(bare(strings.ReplaceAll(uri, `\`, "/"))), "/")
+		for i, seg := range segs {
+			if plain, err := url.PathUnescape(seg); err == nil {
+				seg = plain
+			}
+			seg, _, _ = strings.Cut(seg, ":")
+			segs[i] = strings.TrimRight(seg, ". ")
+		}
+		return place(strings.Join(segs, "/"))
+	},
+	"without accents": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(bare(uri)))
+		return place(strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Mn, r) {
+				return -1
+			}
+			return r
+		}, norm.NFKD.String(plain)))
+	},
+	"without parameters": func(uri string) string {
+		segs := strings.Split(unqueried(bare(uri)), "/")
+		for i, seg := range segs {
+			segs[i], _, _ = strings.Cut(seg, ";")
+		}
+		return place(strings.Join(segs, "/"))
+	},
+	"a form's plus": func(uri string) string {
+		plain, _ := url.QueryUnescape(unqueried(bare(uri)))
+		return place(strings.TrimSpace(plain))
 	},
 	"its first segment, and the others joined to a folder": func(uri string) string { return joined(uri, 1) },
 	"two segments, and the others joined to a folder":      func(uri string) string { return joined(uri, 2) },
@@ -113,7 +170,7 @@ resources:
 		{"all", "docs:", "", func(at string) bool { return at != "inner" && !strings.HasPrefix(at, "inner/") }},
 		{"all", "docs://", "inner/a", func(at string) bool { return at != "inner" && !strings.HasPrefix(at, "inner/") }},
 		{"dir", "data://dir/", "", isIn},
-		{"dir", "notes:dir/", "", isIn},
+		{"dir", "notes://dir/", "", isIn},
 		{"end", "data://", "/end", func(at string) bool { return at == "end" || strings.HasSuffix(at, "/end") }},
 		{"keys", "notes://", "-end", func(at string) bool { return strings.HasSuffix(at, "-end") }},
 		{"team", "data://team-", "", ofTeam},
@@ -151,4 +208,5 @@ resources:
 var pieces = []string{
 	"a", "inner", "%69nner", "INNER", "/", "/", "//", "?", "#", "@", ":", ":80", "://", "..", "/../", "/./", ";", `\`,
 	"%3f", "%23", "%40", "%3a", "%2e", "%2F", "%25", ".", "-", "~", "[", "]", "&", "|", "\t", "\u200b",
+	"*", "í", "%C3%AD", "i\u0301", "ｉ", "nner", "+", "%20", "=", "xx", "inner/a", "%3A%2F%2F",
 }

@@ -17,7 +17,7 @@ var expansions = map[byte][]string{
 	'#': {"#a", "#a/b"},
 	'/': {"/a", "/b", "/a/b"},
 	'?': {"?q=a", "?q=b"},
-	'&': {"&q=a"},
+	'&': {"&z=a"},
 	'.': {".a", ".b"},
 	'x': {"a", "b", "c.d", "ab", "docs", "notes", "file", "https"},
 }

@@ -35,6 +35,7 @@ func TestParseErrors(t *testing.T) {
 		{"server: s\nresources: {Notes: resource.read, x: resource.read}", "m.yml:2:35: \"x\" is no scheme, no URI and not what URIs begin with; write notes, notes://all or notes://work/*"},
 		{"server: s\nresources: {\"notes://{id}\": resource.read}", "m.yml:2:13: \"notes://{id}\" is no scheme, no URI and not what URIs begin with; write notes, notes://all or notes://work/*"},
 		{"server: s\nresources: {\"NOTES://a\": resource.read}", "m.yml:2:13: \"NOTES://a\" is no scheme, no URI and not what URIs begin with; write notes, notes://all or notes://work/*"},
+		{"server: s\nresources: {\"notes://a//b/*\": resource.read}", "m.yml:2:13: the URI \"notes://a//b/*\" has a segment that is empty, or ends or begins with what some servers leave out; write notes, or what is read in one way"},
 		{"server: s\nresources: {notes: free}", "m.yml:2:20: a resource is a file, a URL or a key, under a verb without more; write resource.read for what is nothing else"},
 		{"server: s\nresources: {notes: {verb: memory.read, optional: true}}", "m.yml:2:20: a resource is a file, a URL or a key, under a verb without more; write resource.read for what is nothing else"},
 		{"server: s\nresources: {notes: [memory.read, {verb: fs.read, glob: true}]}", "m.yml:2:20: a resource is a file, a URL or a key, under a verb without more; write resource.read for what is nothing else"},

@@ -382,7 +382,7 @@ func TestPossibleLaw(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d possible, %d shown although nothing was found", possible, seeds, unknown)
-	if most := seeds / 500; unknown > most {
+	if most := seeds / 400; unknown > most {
 		t.Errorf("%d tools were shown of which no call is allowed, at most %d are meant", unknown, most)
 	}
 }

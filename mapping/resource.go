@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,10 +14,7 @@ import (
 // MaxURI is how many bytes the URI of a resource may have.
 const MaxURI = 8192
 
-const (
-	maxResources = 512 // entries of resources:
-	mostEmpty    = 4   // segments of a URI that are empty
-)
+const maxResources = 512 // entries of resources:
 
 // readResource is the verb for a resource that nothing else is known of.
 const readResource = capability.Verb("resource.read")
@@ -27,7 +23,8 @@ const readResource = capability.Verb("resource.read")
 type resource struct {
 	uri    string // a whole URI, what URIs begin with, or a scheme and a colon
 	prefix bool
-	plain  spelt // the URI; empty for a scheme, which is spelt in one way
+	scheme string
+	place  string // in one spelling, without a query
 	roles  []role
 	fixed  []fixed // what reading it needs, whatever its URI
 }
@@ -45,8 +42,8 @@ func (d *document) resources(m *Mapping, n *yaml.Node) error {
 		if scheme, _, ok := strings.Cut(res.uri, ":"); !ok || !isScheme(scheme) || scheme != strings.ToLower(scheme) || strings.ContainsAny(res.uri, "*?{}") {
 			return d.wrong(key, "write notes, notes://all or notes://work/*", "%s is no scheme, no URI and not what URIs begin with", quoted(key.Value, maxArgument))
 		}
-		if !strings.HasSuffix(res.uri, ":") {
-			res.plain = spellings(res.uri)[0]
+		if why := res.spell(); why != "" {
+			return d.wrong(key, "write "+res.scheme+", or what is read in one way", "the URI %s %s", quoted(key.Value, maxArgument), why)
 		}
 		if err := res.read(d, value); err != nil {
 			return err
@@ -129,47 +126,49 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 		return malformed(at.name, "is no URI")
 	case strings.ContainsAny(uri, "{}"):
 		return malformed(at.name, "is a template whose variables are not filled in")
-	case len(roots(shown(decoded(rest)))) > mostEmpty:
-		return tooEmpty(at)
 	}
-	scheme = strings.ToLower(scheme)
-	uri = scheme + ":" + rest
-	res := m.resource(uri)
+	uri = strings.ToLower(scheme) + ":" + rest
+	as := capability.ReadURI(uri)
+	res := m.resource(uri, as)
 	for _, f := range res.fixed {
 		if err := r.fixed(f); err != nil {
 			return err
 		}
 	}
 	for _, role := range res.roles {
-		if err := r.resource(m, role, at, rest, uri); err != nil {
+		if err := r.resource(role, at, uri, as); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func tooEmpty(at place) error {
-	return refuse(capability.LimitExceeded, at.name, "has more than %d empty segments", mostEmpty)
-}
-
-// resource returns what is known of the resource with a URI. A server may take it for another
-// spelling of one that an entry is of, so that what that needs is needed as well.
-func (m *Mapping) resource(uri string) resource {
+// resource returns what is known of the resource with a URI. The first entry that it is of to every server decides; what those before
+// it say that it is of to some is needed as well. Where servers may take it for anything, all is that
+// any entry of its scheme says.
+func (m *Mapping) resource(uri string, as capability.URI) resource {
 	var all resource
+	whole := false
 	if m != nil {
-		scheme, rest, _ := strings.Cut(uri, ":")
-		alike, as := ambiguous(scheme+":", rest, true) == "", spellings(uri)
 		for _, res := range m.resources {
-			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
-			if written && (res.isWhole() || alike && !slices.ContainsFunc(as, res.misses)) {
-				return all.and(res)
+			if res.scheme != as.Scheme {
+				continue
 			}
-			if written || slices.ContainsFunc(as, res.meets) {
+			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
+			switch {
+			case as.Odd()+as.Astray() != "":
+				all, whole = all.and(res), whole || written && res.isWhole()
+			case written && (res.isWhole() || !slices.ContainsFunc(as.Places, res.misses)):
+				return all.and(res)
+			case slices.ContainsFunc(as.Places, res.meets):
 				all = all.and(res)
 			}
 		}
 	}
-	return all.and(unmapped(uri))
+	if whole {
+		return all
+	}
+	return all.and(unmapped(as.Scheme))
 }
 
 // and is a resource that needs what either does.
@@ -177,7 +176,12 @@ func (res *resource) and(other resource) resource {
 	if len(res.roles)+len(res.fixed) == 0 {
 		return other
 	}
-	sum := resource{roles: slices.Clone(res.roles), fixed: slices.Concat(res.fixed, other.fixed)}
+	sum := resource{roles: slices.Clone(res.roles), fixed: slices.Clone(res.fixed)}
+	for _, o := range other.fixed {
+		if !slices.ContainsFunc(sum.fixed, func(f fixed) bool { return f.text == o.text && f.verb == o.verb }) {
+			sum.fixed = append(sum.fixed, o)
+		}
+	}
 	for _, o := range other.roles {
 		if !slices.ContainsFunc(sum.roles, func(r role) bool { return r.reads == o.reads }) {
 			sum.roles = append(sum.roles, o)
@@ -187,8 +191,8 @@ func (res *resource) and(other resource) resource {
 }
 
 // unmapped returns what is known of a resource that no entry is of.
-func unmapped(uri string) resource {
-	switch scheme, _, _ := strings.Cut(uri, ":"); scheme {
+func unmapped(scheme string) resource {
+	switch scheme {
 	case "file":
 		return resource{roles: []role{{reads: path{"fs.read", "path"}}}}
 	case "http", "https":
@@ -198,24 +202,22 @@ func unmapped(uri string) resource {
 }
 
 // resource reads a URI by one role.
-func (r *reading) resource(m *Mapping, role role, at place, rest, uri string) error {
+func (r *reading) resource(role role, at place, uri string, as capability.URI) error {
+	rest := uri[len(as.Scheme)+1:]
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
 	case path:
 		text, why = uriPath(rest)
 	case word:
-		scheme := uri[:len(uri)-len(rest)]
-		if why = ambiguous(scheme, rest, reads.verb != readResource || m.has(scheme)); why != "" {
+		if why = as.Astray(); why != "" {
 			break
 		}
-		for _, rest := range readings(rest) {
-			names := []string{scheme + rest}
-			if reads.verb != readResource {
-				names = keysOf(rest)
-			}
-			for _, name := range names {
-				r.word(reads, at, name)
-			}
+		if reads.verb == readResource {
+			r.word(reads, at, uri)
+			return nil
+		}
+		for _, key := range keysOf(rest, as) {
+			r.word(reads, at, key)
 		}
 		return nil
 	}
@@ -229,22 +231,22 @@ func (r *reading) resource(m *Mapping, role role, at place, rest, uri string) er
 	return role.reads.read(r, place{value: doc.Root(), name: at.name})
 }
 
-// keysOf returns what servers may take for the key that a URI names. They may look at nothing from where a
-// query or fragment begins, or where another :// is, nor at a user before a host; patterns of URIs see to
-// that themselves.
-func keysOf(rest string) []string {
+// keysOf returns what servers may take for the key that a URI names: some look at nothing of it from where a query or
+// fragment begins, and where it has no host, at two letters less or at nothing behind a colon. Where they may take it for
+// anything, or some of it for a user or a port, it is any key, which the empty word says.
+func keysOf(rest string, as capability.URI) []string {
 	key, hosted := strings.CutPrefix(rest, "//")
-	keys := []string{key}
-	if i := strings.IndexAny(key, "?#"); i >= 0 {
-		key = key[:i]
-		keys = append(keys, key)
+	if as.Odd() != "" || hosted && len(as.Places) > 1 {
+		return []string{""}
 	}
-	if between, ok := betweenMarks(rest); ok {
-		keys = append(keys, between)
+	keys, ends := []string{key}, "?#"
+	if !hosted {
+		keys, ends = append(keys, key[min(2, len(key)):]), "?#:%"
 	}
-	host, _, _ := strings.Cut(key, "/")
-	if i := strings.LastIndexByte(host, '@'); hosted && i >= 0 {
-		keys = append(keys, key[i+1:])
+	for _, key := range keys {
+		if i := strings.IndexAny(key, ends); i >= 0 {
+			keys = append(keys, key[:i])
+		}
 	}
 	return keys
 }
@@ -265,112 +267,4 @@ func uriPath(rest string) (path, why string) {
 		return "", "the URI has more than a path"
 	}
 	return path, ""
-}
-
-// ambiguous says why readers may take a URI for another one: they resolve dots, or
-// decode what stands for a separator, or leave out what stands behind one. The scheme has its colon. Where
-// something depends on the host, one with a colon in it is another to some; patterns of URIs see to that.
-func ambiguous(scheme, rest string, hosted bool) string {
-	plain, _, _ := strings.Cut(rest, "?")
-	plain, _, _ = strings.Cut(plain, "#")
-	if why := moving(scheme, rest); why != "" {
-		return why
-	}
-	if why := misleading(scheme, plain, hosted); why != "" {
-		return why
-	}
-	if strings.Contains(plain[strings.LastIndexByte(plain, '/')+1:], ";") && hasParameters(scheme) {
-		return "the URI holds parameters, which some readers leave out"
-	}
-	return ""
-}
-
-// moving says why a URI, decoded as often as readers do, may lead elsewhere. A query may hold what stands for
-// a separator, unless a segment becomes empty by it.
-func moving(scheme, rest string) string {
-	plain, _, _ := strings.Cut(rest, "?")
-	empty := len(roots(rest))
-	for range decodings + 1 {
-		rest, plain = strings.ToLower(rest), strings.ToLower(plain)
-		for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%00"} {
-			if strings.Contains(plain, hidden) || len(roots(rest)) > empty {
-				return "the URI hides a separator or a dot"
-			}
-		}
-		if scheme != "" && strings.Contains(rest, scheme+"//") {
-			return "the URI holds its own scheme once more, which some servers take out wherever it stands"
-		}
-		if hasDots(rest) {
-			return "the URI holds . or .. as a segment"
-		}
-		decoded := unescape(rest)
-		if decoded == rest {
-			return ""
-		}
-		rest, plain = decoded, unescape(plain)
-	}
-	return "the URI is escaped too often"
-}
-
-// hasDots reports whether some segment moves, of a query as well, as some take all of it for a path.
-func hasDots(rest string) bool {
-	for seg := range strings.SplitSeq(strings.ReplaceAll(shown(rest), `\`, "/"), "/") {
-		if i := strings.IndexAny(seg, "?#;:"); i >= 0 {
-			seg = seg[:i]
-		}
-		if seg = strings.TrimSpace(seg); seg == "." || seg == ".." {
-			return true
-		}
-	}
-	return false
-}
-
-// misleading says why readers may find different hosts in a URI without its query.
-func misleading(scheme, plain string, hosted bool) string {
-	authority, ok := strings.CutPrefix(plain, "//")
-	host, _, _ := strings.Cut(authority, "/")
-	name := host[strings.LastIndexByte(host, '@')+1:]
-	switch {
-	case hosted && isMapped(scheme) && (!ok || host == "" || strings.ContainsFunc(name, func(c rune) bool { return c == '%' || c >= utf8.RuneSelf })):
-		return "the URI has a host that some readers write in another way"
-	case !ok:
-		return ""
-	case strings.Count(host, "@") > 1:
-		return "the URI holds more than one @ before its path, and readers differ on behind which the host is"
-	case !isHost(name) && (hosted || strings.ContainsAny(name, "[]")):
-		return "the URI holds brackets or a colon where not all readers find the same host"
-	}
-	return ""
-}
-
-// isMapped reports whether browsers and their like, to which wide letters are narrow ones and any number of slashes is two, know
-// hosts of a scheme.
-func isMapped(scheme string) bool { return scheme == "ws:" || scheme == "wss:" || scheme == "ftp:" }
-
-// has reports whether some entry is of a scheme.
-func (m *Mapping) has(scheme string) bool {
-	return m != nil && slices.ContainsFunc(m.resources, func(res resource) bool { return strings.HasPrefix(res.uri, scheme) })
-}
-
-// isHost reports whether a text is one host, with a port or without, to every reader. What else stands
-// behind a colon, or outside of brackets, some take for no part of it, and brackets around a name as well.
-func isHost(text string) bool {
-	name := text
-	if before, ok := strings.CutSuffix(strings.TrimRight(text, "0123456789"), ":"); ok {
-		name = before
-	}
-	if inner, ok := strings.CutPrefix(name, "["); ok {
-		inner, ok = strings.CutSuffix(inner, "]")
-		return ok && strings.Contains(inner, ":") && !strings.ContainsAny(inner, "[]")
-	}
-	return !strings.ContainsAny(name, ":[]")
-}
-
-// hasParameters reports whether urllib takes what stands behind a semicolon for no part of the path.
-func hasParameters(scheme string) bool {
-	switch scheme {
-	case "", "ftp:", "hdl:", "http:", "https:", "imap:", "mms:", "prospero:", "rtsp:", "rtsps:", "rtspu:", "sftp:", "shttp:", "sip:", "sips:", "tel:":
-		return true
-	}
-	return false
 }

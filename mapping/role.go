@@ -182,15 +182,8 @@ func (w word) read(r *reading, at place) error {
 		if strings.Contains(text, ":") {
 			return r.uri(r.tool.of, at, text)
 		}
-		if why := ambiguous("", text, false); why != "" {
+		if why := capability.ReadURI(text).Astray(); why != "" {
 			return r.need(at, capability.Beyond(w.verb, why), nil)
-		}
-		places := roots(text)
-		if len(places) > mostEmpty {
-			return tooEmpty(at)
-		}
-		for _, root := range places {
-			r.word(w, at, strings.TrimPrefix(root, "//"))
 		}
 	}
 	r.word(w, at, text)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -14,40 +15,55 @@ const (
 
 // claimed is what a server has said to be skills, whether or not they are shown.
 type claimed struct {
-	claims []string        // the URI of each SKILL.md
-	names  map[string]bool // as prompts are called
-	places map[string]bool // their folders, as [looseFolders] has them
-	deep   bool            // there are others, which are longer than any that is shown
-	bytes  int             // of all claims
-	looked int             // how much of them templates were held against
+	claims  []string        // the URI of each SKILL.md
+	names   map[string]bool // as prompts are called
+	places  map[string]bool // their folders, by what servers may take them for
+	schemes map[string]bool // of their URIs; of one that may be anywhere, all of it is theirs
+	deep    bool            // there are others, which are longer than any that is shown
+	bytes   int             // of all claims
+	looked  int             // how much of them templates were held against
 }
 
-// isIn reports whether a loose URI is in one of the folders.
-func (c *claimed) isIn(loose string) bool {
+func newClaimed() claimed {
+	return claimed{names: map[string]bool{}, places: map[string]bool{}, schemes: map[string]bool{}}
+}
+
+// has reports whether a URI may be in one of the folders.
+func (c *claimed) has(as spelling) bool {
+	anywhere, known := c.schemes[as.scheme]
+	return known && (anywhere || as.any) || c.deep && as.any || slices.ContainsFunc(as.places, c.isIn)
+}
+
+// isIn reports whether a place is in one of the folders.
+func (c *claimed) isIn(place string) bool {
 	slashes := 0
-	for at := range len(loose) + 1 {
-		if at < len(loose) && loose[at] != '/' {
+	for at := range len(place) + 1 {
+		if at < len(place) && place[at] != '/' {
 			continue
 		}
 		if slashes++; at > longestPlace || slashes > deepestPlace {
 			return c.deep
 		}
-		if c.places[loose[:at]] {
+		if c.places[place[:at]] {
 			return true
 		}
 	}
 	return false
 }
 
-// enter adds a folder.
+// enter adds a folder: that of a SKILL.md, where its server has named that.
 func (c *claimed) enter(s *served) {
-	all := looseFolders(s.root)
-	if slices.ContainsFunc(all[:], func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
+	as := spell(s.root)
+	if slices.ContainsFunc(as.places, func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
 		c.deep = true
 		return
 	}
-	for _, at := range all {
-		c.places[at] = true
+	c.schemes[as.scheme] = c.schemes[as.scheme] || as.any
+	for _, at := range as.places {
+		if isSkillFile(at) {
+			at = path.Dir(at)
+		}
+		c.places[strings.TrimSuffix(at, "/")] = true
 	}
 	const besides = 64 // of what it costs to look at a claim at all
 	c.claims, c.bytes = append(c.claims, s.uri()), c.bytes+len(s.root)+besides
@@ -81,13 +97,17 @@ func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 
 // areBehind reports whether the URI of one of the folders may begin so, however that is written.
 func (c *claimed) areBehind(begin string) bool {
-	all := looseBegins(begin)
+	as := spellBegin(begin)
+	if anywhere, known := c.schemes[as.scheme]; c.deep || known && anywhere || as.scheme == "" && len(c.places) > 0 {
+		return true
+	}
 	for at := range c.places {
-		if slices.ContainsFunc(all[:], func(loose string) bool { return strings.HasPrefix(at+"/", loose) }) {
+		scheme, _, _ := strings.Cut(at, ":")
+		if as.begins(spelling{scheme: scheme, places: []string{at}}) {
 			return true
 		}
 	}
-	return c.deep
+	return false
 }
 
 // fitting reports whether one of the claims may be what a template describes. So may what it

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"capgate/capability"
 	"capgate/upstream"
 )
 
@@ -171,7 +172,7 @@ func TestOddlySpelledClaims(t *testing.T) {
 		s.lists["resources/list"] = `"resources":[{"name":"in","uri":"` + folder + `/in.md"},{"name":"beside","uri":"repo://h/beside"},{"name":"above","uri":"wiki://else"}]`
 		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 		c := w.client("scout")
-		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`) || !mentions(a, `"beside"`) || mentions(a, `"above"`) == (claim == "wiki:///SKILL.md" || folder == "wiki://;") {
+		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`) || !mentions(a, `"beside"`) || mentions(a, `"above"`) == (claim == "wiki:///SKILL.md" || !capability.ReadURI(strings.TrimSuffix(claim, "/SKILL.md")).Plain()) {
 			t.Errorf("%s: %s", claim, a.Raw)
 		}
 		if a := c.modern("resources/read", uriParams(folder+"/in.md"), "{}"); a.Error == nil || strings.Contains(a.Raw, hiddenText) {

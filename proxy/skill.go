@@ -121,7 +121,7 @@ const maxServedHeads = 1 << 20
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
-	from.unknown, from.skills = items == nil, claimed{places: map[string]bool{}, names: map[string]bool{}}
+	from.unknown, from.skills = items == nil, newClaimed()
 	needs, heads, before := 0, 0, len(a.skilled)
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds || heads > maxServedHeads)
@@ -141,10 +141,17 @@ func (s *source) secludes(uri string) bool {
 	if s.unknown || !s.mayHaveSkills() {
 		return s.unknown || isSkillURI(uri)
 	}
-	all := looseURIs(uri)
-	return slices.ContainsFunc(all[:], func(loose string) bool {
-		return strings.HasPrefix(loose, skillPrefix) || path.Base(loose) == strings.ToLower(skillFile) || s.skills.isIn(loose)
-	})
+	as := spell(uri)
+	return isSkillURI(uri) || as.any && mayBeSkillFile(uri) || slices.ContainsFunc(as.places, isSkillFile) || s.skills.has(as)
+}
+
+// isSkillFile reports whether a place is that of a SKILL.md.
+func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower(skillFile) }
+
+// mayBeSkillFile reports whether a URI that servers read in different ways names one.
+func mayBeSkillFile(uri string) bool {
+	text := unescaped(uri)
+	return text == skillPrefix || strings.Contains(text, strings.ToLower(skillFile))
 }
 
 // mayHaveSkills reports whether the server has skills, or speaks the extension, by which it may have
@@ -253,7 +260,7 @@ func (a *assembly) collide() {
 	const several = "several skills claim its place"
 	at, same := map[string]*skill{}, map[*line]map[string]*skill{} // the same of each server
 	enter := func(places map[string]*skill, s *skill) {
-		key := looseFolders(s.root)[0]
+		key := looseFolder(s.root)
 		if other, taken := places[key]; taken {
 			s.hidden, other.hidden = several, several
 			return
@@ -318,7 +325,7 @@ func (a *assembly) nest() {
 		if at[s.line] == nil {
 			at[s.line] = map[string]*skill{}
 		}
-		at[s.line][looseFolders(s.from.root)[0]] = s
+		at[s.line][looseFolder(s.from.root)] = s
 		deepest = append(deepest, s)
 	}
 	slices.SortStableFunc(deepest, func(x, y *skill) int { return cmp.Compare(len(y.root), len(x.root)) })

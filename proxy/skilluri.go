@@ -56,7 +56,7 @@ func plainURI(uri string) bool {
 			return false
 		}
 	}
-	return strings.Count(looseURIs(uri)[1], "/") == 1+strings.Count(rest, "/") // nothing moves, as ..;x does
+	return strings.Count(looseURI(uri), "/") == 1+strings.Count(rest, "/") // nothing moves, as ..;x does
 }
 
 // notPlain says what of a URI keeps it from being read in one way only.
@@ -117,70 +117,16 @@ const maxEscapes = 4
 // unescaped as often as it goes, without what such readers leave out, and with the
 // segments that move gone. It is compared with, and never asked for. One that is
 // escaped too often may be anything, and so is taken for a skill's.
-func looseURI(uri string) string { return looseURIs(uri)[0] }
+func looseURI(uri string) string { return loosePath(unescaped(uri)) }
 
-// looseURIs are the URIs that one may be taken for: by readers who know of queries, by those to whom
-// all of it is a path, by those who look at what stands between the first :// and the next, by those who
-// resolve dots below the host, by those who take the scheme out wherever it stands, and by those who cut off
-// as much as it is long with a ://, whatever follows it.
-func looseURIs(uri string) [6]string {
-	uri = unescaped(uri)
-	whole := loosePath(uri)
-	all := [6]string{whole, whole, whole, whole, whole, whole}
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		all[0] = loosePath(uri[:i])
+// looseFolder is the folder that one may be taken for which a server says to be a skill's: that of a SKILL.md, where
+// it has spelled that in a way of its own. It does not end in a slash, so that the topmost holds everything.
+func looseFolder(root string) string {
+	at := looseURI(root)
+	if isSkillFile(at) {
+		at = path.Dir(at)
 	}
-	scheme, rest, _ := strings.Cut(uri, ":")
-	mark := scheme + "://"
-	if _, rest, ok := strings.Cut(uri, "://"); ok {
-		between, _, _ := strings.Cut(rest, "://")
-		all[2] = loosePath(mark + between)
-	}
-	if rest, ok := strings.CutPrefix(rest, "//"); ok {
-		host, below, _ := strings.Cut(rest, "/")
-		all[3] = loosePath(mark + host + path.Clean("/"+below))
-		all[4] = loosePath(mark + strings.ReplaceAll(rest, mark, ""))
-	} else if len(rest) > len("//") {
-		all[5] = loosePath(mark + rest[len("//"):])
-	}
-	return all
-}
-
-// looseFolders are the folders that one may be taken for which a server says to be a skill's:
-// that of a SKILL.md, where it has spelled that in a way of its own. None ends in a slash, so
-// that the topmost holds everything.
-func looseFolders(root string) [6]string {
-	all := looseURIs(root)
-	for i, at := range all {
-		if path.Base(at) == strings.ToLower(skillFile) {
-			at = path.Dir(at)
-		}
-		all[i] = strings.TrimSuffix(at, "/")
-	}
-	return all
-}
-
-// looseBegins are looseURIs for what a URI begins with, which may end within an escape, or before
-// a host of which nothing is known yet.
-func looseBegins(begin string) [6]string {
-	begin = unescaped(begin)
-	if i := strings.LastIndexByte(begin, '%'); i >= max(0, len(begin)-2) {
-		begin = begin[:i]
-	}
-	all := looseURIs(begin)
-	for i := range all {
-		if all[i] = strings.TrimSuffix(all[i], "/"); strings.HasSuffix(begin, "/") {
-			all[i] += "/"
-		}
-	}
-	scheme, rest, ok := strings.Cut(begin, ":")
-	switch {
-	case !ok:
-		all[0] = begin
-	case !strings.Contains(strings.TrimLeft(rest, "/"), "/"):
-		all[0] = scheme + ":"
-	}
-	return all
+	return strings.TrimSuffix(at, "/")
 }
 
 // unescaped is a URI in one case, and unescaped as often as it goes.

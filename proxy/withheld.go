@@ -2,11 +2,10 @@ package proxy
 
 import "strings"
 
-// withheld is a resource or template that is held back, by what readers that are not strict take
-// its URI for, or what that begins with.
+// withheld is a resource or template that is held back, by what servers may take for its URI, or for one of its own.
 type withheld struct {
 	*resource
-	loose    [6]string
+	as       spelling
 	template bool
 }
 
@@ -15,14 +14,9 @@ func (a *assembly) withhold(r *resource, template bool) {
 	if r.held.code == "" {
 		return
 	}
-	literal, _, _ := strings.Cut(r.uri, "{")
-	w := withheld{r, looseURIs(r.uri), template}
-	if template {
-		for i, loose := range looseURIs(literal) {
-			if w.loose[i] = loose; strings.HasSuffix(literal, "/") && !strings.HasSuffix(loose, "/") {
-				w.loose[i] += "/"
-			}
-		}
+	w := withheld{r, spell(r.uri), template}
+	if literal, _, _ := strings.Cut(r.uri, "{"); template {
+		w.as = spellBegin(literal)
 	}
 	a.withheld = append(a.withheld, w)
 }
@@ -32,11 +26,10 @@ func (c *catalogue) alike(l *line, uri string) ruling {
 	if len(c.withheld) == 0 {
 		return ruling{}
 	}
-	for i, loose := range looseURIs(uri) {
-		for _, w := range c.withheld {
-			if w.line == l && (loose == w.loose[i] || w.template && strings.HasPrefix(loose, w.loose[i])) {
-				return w.held
-			}
+	as := spell(uri)
+	for _, w := range c.withheld {
+		if w.line == l && (w.as.is(as) || w.template && w.as.begins(as)) {
+			return w.held
 		}
 	}
 	return ruling{}

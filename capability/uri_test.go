@@ -1,0 +1,205 @@
+package capability_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+)
+
+// TestURI: what servers may take a URI for. It is odd where that may be any other of its scheme.
+func TestURI(t *testing.T) {
+	for uri, want := range map[string]string{
+		"docs://a/b":                 "docs:/a/b",
+		"DOCS://A/B":                 "docs:/a/b",
+		"docs:///a/b/":               "docs:/a/b",
+		"docs://":                    "docs:/",
+		"docs:///":                   "docs:/",
+		"docs://?q=1":                "docs:/",
+		"docs:":                      "docs:/",
+		"docs:a/b":                   "docs:/a/b docs:/b",
+		"docs:/a/b":                  "docs:/a/b docs:/b",
+		"docs:isbn:1":                "docs:/isbn:1 docs:/bn:1 docs:/isbn",
+		"docs:a@b":                   "odd",
+		"docs://u@a:80/b":            "docs:/u@a:80/b docs:/a:80/b docs:/u@a/b docs:/a/b",
+		"docs://a:80":                "docs:/a:80 docs:/a",
+		"docs://a/b:80":              "odd",
+		"docs://a/u@b":               "odd",
+		"docs://a?x=u@b":             "odd",
+		"docs://progra~1/b":          "odd",
+		"docs://a/b\u1160c":          "odd",
+		"https://a:80/b":             "https:/a:80/b",
+		"https://a:443/b":            "https:/a:443/b https:/a/b",
+		"http://a:80/":               "http:/a:80 http:/a",
+		"docs://a%20b/c+d":           "docs:/a b/c d",
+		"docs://a%26b":               "docs:/a&b",
+		"docs://é/É":                 "docs:/e/e",
+		"docs://%C3%A9/x":            "docs:/e/x",
+		"docs://straße":              "docs:/straße",
+		"docs://a/c++":               "docs:/a/c",
+		"docs://a/b?x=1&y=c/d#e":     "docs:/a/b",
+		"docs://a?x":                 "docs:/a",
+		"docs://a?x=a%2Fb%3A":        "docs:/a",
+		"docs://a?path=/a/b&q=it's":  "docs:/a",
+		"docs://a#":                  "docs:/a",
+		"a guide/one":                ":/a guide/one",
+		"/a":                         ":/a",
+		"://a":                       "odd",
+		"docs://a//b":                "odd",
+		"docs://a/b//":               "odd",
+		"docs:////a":                 "odd",
+		"docs:a//b":                  "odd",
+		"docs://a/ b":                "odd",
+		"docs://a/b%20":              "odd",
+		"docs://a/b.":                "odd",
+		"docs://~a":                  "odd",
+		"docs://a/~b":                "odd",
+		"docs://a;b":                 "odd",
+		"docs://a*":                  "odd",
+		"docs://a/$b":                "odd",
+		"docs://a/[b]":               "odd",
+		"docs://a/|b":                "odd",
+		"docs://a/%7Cb":              "odd",
+		"docs://a%3Bb":               "odd",
+		"docs://a%3Fb":               "odd",
+		"docs://a%61":                "odd",
+		"docs://a%2Db":               "odd",
+		"docs://a%25b":               "odd",
+		"docs://a%zz":                "odd",
+		"docs://a%":                  "odd",
+		"docs://a%C3":                "odd",
+		"docs://ａ":                   "odd",
+		"docs://a/e\u0301":           "odd",
+		"docs://a/\u200db":           "odd",
+		"docs://a/\u2215b":           "odd",
+		"docs://a/%E2%88%95b":        "odd",
+		"docs://@a":                  "odd",
+		"docs://u@":                  "odd",
+		"docs://u:p@a":               "odd",
+		"docs://u@v@a":               "odd",
+		"docs://a:b":                 "odd",
+		"docs://a:":                  "odd",
+		"docs://:80":                 "odd",
+		"docs://a:123456":            "odd",
+		"docs:///a:b":                "odd",
+		"docs://[::1]":               "odd",
+		"docs://a%3A80":              "odd",
+		"docs://u%40a":               "odd",
+		"ws://é/a":                   "odd",
+		"ws://a_b/a":                 "odd",
+		"ws:a":                       "odd",
+		"ws:/a":                      "odd",
+		"docs://a?":                  "docs:/a",
+		"docs://a?#":                 "docs:/a",
+		"file://LocalHost/a":         "file:/a",
+		"docs://a?x=1&x=2":           "odd",
+		"docs://a?x=1&X=2":           "odd",
+		"docs://a?x.y=1&x_y=2":       "odd",
+		"docs://a?x=1&%78=2":         "odd",
+		"docs://a?x=1&&y=2":          "odd",
+		"docs://a?x=1;y=2":           "odd",
+		"docs://a?x=1?y=2":           "odd",
+		"docs://a?a&b!c":             "odd",
+		"docs://a?x=y=z":             "odd",
+		"docs://a?x=1%26x=2":         "odd",
+		"docs://a?x=https://b":       "odd",
+		"docs://a?x=https%3A%2F%2Fb": "odd",
+		"docs://a?x=%253Fb":          "odd",
+		"docs://a?x=%C3":             "odd",
+		"docs://a?x[]=1":             "odd",
+		"docs://a#b#c":               "odd",
+		"docs://a#b//c":              "odd",
+	} {
+		u := capability.ReadURI(uri)
+		got := strings.Join(u.Places, " ")
+		if u.Odd() != "" {
+			got = "odd"
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s (%s)", uri, got, want, u.Odd())
+		}
+		if len(u.Places) == 0 || u.Plain() != (u.Odd()+u.Astray() == "") {
+			t.Errorf("%s is nowhere", uri)
+		}
+	}
+}
+
+// TestAstray: what may lead out of all that is called so.
+func TestAstray(t *testing.T) {
+	for uri, want := range map[string]string{
+		"docs://a/b.c..d/e":      "",
+		"docs://a?x=../b":        "",
+		"docs://a?x=%2F":         "",
+		"a/../b":                 "as a segment",
+		"docs://a/.":             "as a segment",
+		"docs://a?x/../b":        "as a segment",
+		"docs://a/..;x/b":        "as a segment",
+		"docs://a/..%0a/b":       "as a segment",
+		"docs://a?x=%2f..%2fb":   "as a segment",
+		`docs://a?x=\..\b`:       "as a segment",
+		"docs://a%2fb":           "hides",
+		"docs://a/%252e%252e/b":  "hides",
+		`docs://a\b`:             "hides",
+		"docs://a%00":            "hides",
+		"docs://a/docs://b":      "once more",
+		"docs://a?DOCS%3a//b":    "once more",
+		"docs://a/%25252525252f": "too often",
+	} {
+		got := capability.ReadURI(uri).Astray()
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", uri, got, want)
+		}
+		q, err := capability.Keyed("resource.read", capability.Word{Dim: "uri", Value: uri})
+		if err != nil || q.Opaque() != got || compile(t, "resource.read{uris=[\"*\"]}").Decide(q).Allowed() != (want == "") {
+			t.Errorf("%s: %v, %q", uri, err, q.Opaque())
+		}
+	}
+}
+
+// TestOddURI: what may be any other of its scheme takes a grant of all that has, or one that spells it out.
+func TestOddURI(t *testing.T) {
+	for _, test := range []struct {
+		grant, uri string
+		want       bool
+	}{
+		{`resource.read{uris=["*"]}`, "docs://a//b", true},
+		{`resource.read{uris=["docs:*"]}`, "docs://a//b", true},
+		{`resource.read{uris=["docs://*"]}`, "docs://a//b", true},
+		{`resource.read{uris=["DOCS://**"]}`, "docs://a//b", true},
+		{`resource.read{uris=["{docs,notes}://*"]}`, "docs://a//b", true},
+		{`resource.read{uris=["*://*"]}`, "docs://a//b", true},
+		{`resource.read{uris=["docs://a//b"]}`, "docs://a//b", true},
+		{`resource.read{uris=["docs://\\[a\\]"]}`, "docs://[a]", true},
+		{`resource.read{uris=["docs://a/*"]}`, "docs://a/b", true},
+		{`resource.read{uris=["docs://a/*"]}`, "docs://a//b", false},
+		{`resource.read{uris=["docs://a//*"]}`, "docs://a//b", false},
+		{`resource.read{uris=["docs://{a//b,c}"]}`, "docs://a//b", false},
+		{`resource.read{uris=["docs://[^x]*"]}`, "docs://a//b", false},
+		{`resource.read{uris=["docs://[^x]*","docs://x*","docs://"]}`, "docs://a//b", false}, // their hosts have no user
+		{`resource.read{uris=["docs://*"]}`, "docs:a//b", false},
+		{`resource.read{uris=["docs:*"]}`, "docs:a//b", true},
+		{`resource.read{uris=["a*"]}`, "a//b", false},
+		{`resource.read{uris=["a//b"]}`, "a//b", true},
+		{`resource.read{uris=["*"]}`, "a//b", true},
+		{"rye.load.knowledge.s.*", "docs://a./b", true},
+		{"rye.load.knowledge.s.docs.*", "docs://a./b", false},
+		{"rye.load.knowledge.s.docs.*", "docs://a/b", true},
+	} {
+		d := compile(t, test.grant).Decide(need(t, `resource.read{uri="`+test.uri+`",server=s}`))
+		if d.Allowed() != test.want {
+			t.Errorf("%s with %s: %s", test.uri, test.grant, d)
+		}
+	}
+	if d := compile(t, `resource.read{uris=["{*,x}"]}`).Decide(need(t, `resource.read{uri="`+strings.Repeat("a", 3000)+`://a//b"}`)); d.Allowed() {
+		t.Error(d)
+	}
+	d := compile(t, `resource.read{uris=["docs://a/*"]}`).Decide(need(t, `resource.read{uri="docs://a//b"}`))
+	const why = "held: the URI has a segment that is empty, or ends or begins with what some servers leave out, so that it takes a grant of it as it is, or of all of docs: (held"
+	if got := d.String(); !strings.Contains(got, why) {
+		t.Error(got)
+	}
+	spec, ok := need(t, `resource.read{uri="docs://[a]//*"}`).Smallest(capability.Root{})
+	if set := compile(t, spec.String()); !ok || !set.Decide(need(t, `resource.read{uri="docs://[a]//*"}`)).Allowed() {
+		t.Errorf("what is proposed does not do: %s", spec)
+	}
+}
