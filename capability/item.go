@@ -87,10 +87,15 @@ func (g *Grant) Unasked() string {
 	return ""
 }
 
-// elsewhere says of which of its URIs another verb decides.
+// elsewhere says of which of its URIs another verb decides, and which no pattern is of.
 func (g *Grant) elsewhere() string {
 	for _, uri := range g.dims[0].patterns {
 		text := uri.word.String()
+		if i := strings.IndexAny(text, `*?[{\`); i >= 0 {
+			if begin := ReadURI(text[:i] + "1"); begin.Odd() != "" {
+				return text + " " + begin.Odd() + ": such URIs are written out one by one, or granted with all of " + begin.Scheme + ":"
+			}
+		}
 		switch scheme, _, _ := strings.Cut(text, ":"); scheme {
 		case "file":
 			return text + " is of files, which are read under fs.read"

@@ -156,7 +156,7 @@ func (m *Mapping) resource(uri string, as capability.URI) resource {
 			}
 			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
 			switch {
-			case as.Odd()+as.Astray() != "":
+			case !as.Plain():
 				all, whole = all.and(res), whole || written && res.isWhole()
 			case written && (res.isWhole() || !slices.ContainsFunc(as.Places, res.misses)):
 				return all.and(res)
