@@ -17,28 +17,35 @@ const (
 	maxMappings = 1000 // files in one folder of mappings
 
 	mappingSuffix = ".yml"
+	aBuiltin      = "a built-in mapping" // what gives a name that ships with capgate
 )
 
-// LoadMappings reads the mappings there are: those that ship with capgate and
-// those in the folders of mappings:, by the name that each gives its server. A
+// LoadMappings reads the mappings in the folders of mappings:, by the name that each
+// gives its server, and of those that ship with capgate the ones that upstreams use. A
 // name that an upstream uses and nobody gives is an error, and so is one that is
 // given twice: which of two applies would be a guess.
 func LoadMappings(c *Config) (map[string]*mapping.Mapping, []capability.Finding, error) {
 	l := library{faults: newFaults(c.File), byName: map[string]*mapping.Mapping{}, from: map[string]string{}}
 	for _, name := range mapping.Builtins() {
-		m, err := mapping.Builtin(name)
-		if err != nil {
-			return nil, nil, fmt.Errorf("the built-in mapping %s: %w", name, err)
-		}
-		l.byName[name], l.from[name] = m, "a built-in mapping"
+		l.from[name] = aBuiltin
 	}
 	for _, dir := range c.Mappings {
 		l.folder(dir)
 	}
-	all := slices.Sorted(maps.Keys(l.byName))
 	for _, u := range c.Upstreams {
-		if u.Mapping != "" && l.byName[u.Mapping] == nil {
+		if u.Mapping == "" {
+			continue
+		}
+		switch from, ok := l.from[u.Mapping]; {
+		case !ok:
+			all := slices.Sorted(maps.Keys(l.from))
 			l.add(u.MappingPos, meant(u.Mapping, all, "there are "+strings.Join(all, ", ")), "there is no mapping %q", clip(u.Mapping))
+		case from == aBuiltin:
+			m, err := mapping.Builtin(u.Mapping)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the built-in mapping %s: %w", u.Mapping, err)
+			}
+			l.byName[u.Mapping] = m
 		}
 	}
 	if err := l.err(); err != nil {
@@ -50,8 +57,8 @@ func LoadMappings(c *Config) (map[string]*mapping.Mapping, []capability.Finding,
 // library is the mappings while they are read.
 type library struct {
 	*faults
-	byName   map[string]*mapping.Mapping
-	from     map[string]string // what each name was given by
+	byName   map[string]*mapping.Mapping // those that were read
+	from     map[string]string           // what each name was given by
 	findings []capability.Finding
 }
 

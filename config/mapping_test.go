@@ -38,12 +38,12 @@ func TestLoadMappings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != len(mapping.Builtins())+1 || all["own"].Tool("peek") == nil || all["filesystem"].Tool("read_file") == nil {
+	if len(all) != 2 || all["own"].Tool("peek") == nil || all["filesystem"].Tool("read_file") == nil {
 		t.Errorf("the mappings are %v", all)
 	}
 	all, _, err = config.LoadMappings(&config.Config{})
-	if err != nil || len(all) != len(mapping.Builtins()) {
-		t.Errorf("without folders the mappings are %v, %v", all, err)
+	if err != nil || len(all) != 0 {
+		t.Errorf("without folders and servers the mappings are %v, %v", all, err)
 	}
 }
 

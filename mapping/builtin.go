@@ -31,28 +31,26 @@ func Source(name string) ([]byte, error) {
 
 // Builtin returns a mapping that ships with capgate.
 func Builtin(name string) (*Mapping, error) {
-	all, err := parsed()
-	if err != nil {
-		return nil, err
+	if parse, ok := parsed()[name]; ok {
+		return parse()
 	}
-	if m, ok := all[name]; ok {
-		return m, nil
-	}
-	_, err = Source(name)
+	_, err := Source(name)
 	return nil, err
 }
 
-// parsed reads the mappings that ship with capgate, which is done once: every policy has them.
-var parsed = sync.OnceValues(func() (map[string]*Mapping, error) {
-	all := map[string]*Mapping{}
+// parsed reads each mapping that ships with capgate once, when it is asked for: policies
+// have the same ones again and again, and few of them.
+var parsed = sync.OnceValue(func() map[string]func() (*Mapping, error) {
+	all := map[string]func() (*Mapping, error){}
 	for _, name := range Builtins() {
-		data, err := Source(name)
-		if err != nil {
-			return nil, err
-		}
-		if all[name], _, err = Parse("builtin/"+name+".yml", data); err != nil {
-			return nil, err
-		}
+		all[name] = sync.OnceValues(func() (*Mapping, error) {
+			data, err := Source(name)
+			if err != nil {
+				return nil, err
+			}
+			m, _, err := Parse("builtin/"+name+".yml", data)
+			return m, err
+		})
 	}
-	return all, nil
+	return all
 })

@@ -228,7 +228,8 @@ func mapped(name string, whole *config.Config) error {
 		if err != nil {
 			return broken(err, "")
 		}
-		all, own = slices.Sorted(maps.Keys(known)), ""
+		all, own = slices.AppendSeq(all, maps.Keys(known)), ""
+		slices.Sort(all)
 	}
 	if slices.Contains(all, name) {
 		return nil
