@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"path"
 	"sync"
@@ -55,9 +56,26 @@ func Open(file string, v capability.View, accept func(*Config) error, log *slog.
 	if err != nil {
 		return nil, err
 	}
+	return l.begin(c, data), nil
+}
+
+// Follow is [Open] for a configuration that was loaded a moment ago, with these findings,
+// and that accept would accept. The file is loaded only if it says something else by now.
+func Follow(c *Config, findings []capability.Finding, v capability.View, accept func(*Config) error, log *slog.Logger) (*Live, error) {
+	data, err := read(c.File)
+	if err != nil || sha256.Sum256(data) != c.Hash {
+		return Open(c.File, v, accept, log)
+	}
+	l := &Live{file: c.File, view: v, accept: accept, log: log}
+	l.report(findings)
+	return l.begin(c, data), nil
+}
+
+// begin puts the first configuration in force.
+func (l *Live) begin(c *Config, data []byte) *Live {
 	l.data = data
 	l.state.Store(&inForce{config: c, changed: make(chan struct{})})
-	return l, nil
+	return l
 }
 
 func (l *Live) load(data []byte) (*Config, error) {
@@ -68,10 +86,14 @@ func (l *Live) load(data []byte) (*Config, error) {
 	if err := l.accept(c); err != nil {
 		return nil, err
 	}
+	l.report(findings)
+	return c, nil
+}
+
+func (l *Live) report(findings []capability.Finding) {
 	for _, f := range findings {
 		l.log.Warn("configuration", "finding", f.String(), "code", f.Code)
 	}
-	return c, nil
 }
 
 // Current returns the configuration in force.

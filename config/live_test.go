@@ -116,6 +116,50 @@ func TestLiveAccepts(t *testing.T) {
 	}
 }
 
+// TestFollow: a configuration that was loaded and accepted is not asked about again, unless
+// its file says something else by now.
+func TestFollow(t *testing.T) {
+	var asked int
+	accept := func(*config.Config) error { asked++; return nil }
+	c := openLive(t, one, nil)
+	loaded, _, err := config.Load(c.file, capability.View{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := func(log *strings.Builder) *config.Live {
+		t.Helper()
+		live, err := config.Follow(loaded, []capability.Finding{{Text: "mind this"}}, capability.View{Cwd: "/"}, accept, slog.New(slog.NewTextHandler(log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return live
+	}
+	live := follow(c.log)
+	if live.Current() != loaded || asked != 0 || !strings.Contains(c.log.String(), "mind this") {
+		t.Errorf("asked %d times; said %s", asked, c.log)
+	}
+	c.Live = live
+	c.inForce(t, "one", c.Reload(), false)
+	if c.Current() != loaded {
+		t.Error("the same file was read twice")
+	}
+	c.write(t, two)
+	c.inForce(t, "two", c.Reload(), false)
+	if asked != 1 {
+		t.Errorf("asked %d times of what was changed later", asked)
+	}
+	var log strings.Builder
+	c.Live = follow(&log)
+	c.inForce(t, "two", nil, false)
+	if asked != 2 || log.Len() != 0 {
+		t.Errorf("asked %d times of what was changed before; said %s", asked, &log)
+	}
+	c.write(t, bad)
+	if _, err := config.Follow(loaded, nil, capability.View{Cwd: "/"}, accept, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a bad file is followed")
+	}
+}
+
 // TestLiveWatch: a file that is replaced as editors do it is noticed.
 func TestLiveWatch(t *testing.T) {
 	c := openLive(t, one, nil)

@@ -184,9 +184,9 @@ func (s source) changed() <-chan struct{} {
 	return s.live.Changed()
 }
 
-// watched opens the configuration that a gateway keeps in step with.
+// watched opens the configuration that a gateway keeps in step with, of the world in force.
 func (g *gateway) watched(w *world, at func(*config.Config, capability.View) (*config.Config, error)) (source, error) {
-	live, err := config.Open(w.cfg.File, w.view, acceptable(w.view), g.log)
+	live, err := config.Follow(w.file.cfg, w.file.findings, w.view, acceptable(w.view), g.log)
 	return source{live: live, view: w.view, at: at, first: w.cfg}, err
 }
 

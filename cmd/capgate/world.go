@@ -22,12 +22,19 @@ import (
 // commands read and the gate decides by.
 type world struct {
 	cfg      *config.Config
+	file     configFile
 	roster   *agents.Roster
 	gate     *gate.Gate
 	servers  *servers
 	policy   *proxy.Policy
 	view     capability.View
 	own      []capability.Root // the gateway's own files
+	findings []capability.Finding
+}
+
+// configFile is the configuration as its file has it, whatever the command line changes of it.
+type configFile struct {
+	cfg      *config.Config
 	findings []capability.Finding
 }
 
@@ -41,6 +48,7 @@ func (a *app) load() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	file := configFile{cfg, findings}
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, err
 	}
@@ -52,7 +60,7 @@ func (a *app) load() (*world, error) {
 	if err != nil {
 		return nil, broken(err, "")
 	}
-	w.findings = append(findings, w.findings...)
+	w.file, w.findings = file, slices.Concat(findings, w.findings)
 	return w, nil
 }
 
