@@ -17,7 +17,9 @@ type app struct {
 	listen   string // where to listen instead of where the configuration says, "" for there
 }
 
-func (a *app) command() *cobra.Command {
+// command makes the commands, for the arguments that they are to read: of one that runs a
+// gateway no other is made, since somebody waits for it to listen.
+func (a *app) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "capgate",
 		Short: "Gives each agent exactly the authority its record says",
@@ -46,8 +48,29 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 	flags := root.PersistentFlags()
 	config.AddFlags(flags)
 	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value")
+	if gateway := a.gateway(args); gateway != nil {
+		root.AddCommand(gateway)
+		root.CompletionOptions.DisableDefaultCmd = true
+		return root
+	}
 	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
 	return completed(root)
+}
+
+// gateway makes the command that runs a gateway if that is what the arguments begin with.
+func (a *app) gateway(args []string) *cobra.Command {
+	if len(args) == 0 {
+		return nil
+	}
+	switch args[0] {
+	case "serve":
+		return a.serve()
+	case "stdio":
+		return a.stdio()
+	case "wrap":
+		return a.wrap()
+	}
+	return nil
 }
 
 func (a *app) version() *cobra.Command {

@@ -60,7 +60,7 @@ const (
 // run is the whole program: it returns the exit code.
 func run(ctx context.Context, args []string, std stdio) int {
 	a := &app{ui: newUI(std)}
-	root := a.command()
+	root := a.command(args)
 	root.SetArgs(args)
 	root.SetIn(std.in)
 	root.SetOut(std.out)

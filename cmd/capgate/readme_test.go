@@ -31,7 +31,7 @@ func TestReadmeCommands(t *testing.T) {
 				args = append(args, strings.Trim(w, "'"))
 			}
 			a := &app{ui: newUI(stdio{})}
-			cmd, rest, err := a.command().Find(args)
+			cmd, rest, err := a.command(nil).Find(args)
 			if err == nil && cmd.Runnable() {
 				err = cmd.ParseFlags(rest)
 			}

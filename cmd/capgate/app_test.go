@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestGatewayAlone: a command that runs a gateway is the same without the others.
+func TestGatewayAlone(t *testing.T) {
+	for _, name := range []string{"serve", "stdio", "wrap"} {
+		var said []string
+		for _, args := range [][]string{nil, {name, "--json"}} {
+			root := (&app{ui: newUI(stdio{})}).command(args)
+			cmd, rest, err := root.Find([]string{name, "--json"})
+			if err != nil || cmd.Name() != name || len(rest) != 1 {
+				t.Fatal(cmd.Name(), rest, err)
+			}
+			said = append(said, cmd.Long+"\n"+cmd.Example+"\n"+cmd.UsageString())
+			if alone := len(root.Commands()) == 1; alone != (args != nil) {
+				t.Errorf("%s comes with %d commands", name, len(root.Commands()))
+			}
+		}
+		if diff := cmp.Diff(said[0], said[1]); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
