@@ -2,6 +2,8 @@ package agents
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 
 	"capgate/capability"
 )
@@ -20,11 +22,11 @@ type Agent struct {
 	Record   *Record         // nil when it could not be read
 	Root     capability.Root // its sandbox root, within the configuration's; zero if it has none
 	Set      *capability.Set // what it may do
-	Giveable *capability.Set // that, and what it may pass on besides
 	Findings []capability.Finding
 	Err      error // why it is denied everything, an [*Invalid]; nil for a sound agent
 
 	own     []capability.Spec // what Set is compiled from; nil until an heir has it
+	passes  func() *capability.Set
 	lineage Lineage
 	base    capability.Root // what relative paths in its skills hang from; zero: its root
 }
@@ -38,6 +40,10 @@ func (a *Agent) Code() capability.Code {
 	return ""
 }
 
+// Giveable returns what the agent may do, and what it may pass on besides. It is compiled when
+// somebody asks, which is of an agent that others hang from.
+func (a *Agent) Giveable() *capability.Set { return a.passes() }
+
 // nothing is the set without any grant.
 func nothing() *capability.Set {
 	s, _ := capability.Compile(nil, capability.Options{})
@@ -46,7 +52,7 @@ func nothing() *capability.Set {
 
 // broken is an agent whose record cannot be trusted.
 func broken(id, file string, err error) *Agent {
-	return &Agent{ID: id, File: file, Set: nothing(), Giveable: nothing(), Err: err}
+	return &Agent{ID: id, File: file, Set: nothing(), passes: nothing, Err: err}
 }
 
 // compile resolves the root of a record and compiles its grants. Those of a
@@ -107,12 +113,16 @@ func (a *Agent) compileSets(opts Options) {
 	var findings []capability.Finding
 	a.Set, findings = capability.Compile(a.own, options)
 	a.Findings = append(a.Findings, findings...)
-	a.Giveable = a.Set
+	a.passes = func() *capability.Set { return a.Set }
 	if len(a.Record.Delegable) == 0 && !a.Set.Holds("proc.exec") {
 		return
 	}
 	options.Unconfined = false // who holds any program, which is inert, may pass on some
 	_, findings = capability.Compile(a.Record.Delegable, options)
 	a.Findings = append(a.Findings, findings...)
-	a.Giveable, _ = capability.Compile(append(a.own[:len(a.own):len(a.own)], a.Record.Delegable...), options)
+	all := slices.Concat(a.own, a.Record.Delegable)
+	a.passes = sync.OnceValue(func() *capability.Set {
+		set, _ := capability.Compile(all, options)
+		return set
+	})
 }

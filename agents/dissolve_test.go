@@ -34,7 +34,7 @@ func TestEditNeverWidens(t *testing.T) {
 					}
 					edits++
 					after := loaded(t, opts, string(out.Data))
-					for _, gap := range append(before.Set.Covers(after.Set), before.Giveable.Covers(after.Giveable)...) {
+					for _, gap := range append(before.Set.Covers(after.Set), before.Giveable().Covers(after.Giveable())...) {
 						if gap.Grant.Verb() != "records.create" {
 							t.Errorf("below %q,\n%s\nbecame\n%s\n%s", config, text, out.Data, gap)
 						}

@@ -120,7 +120,7 @@ func (f family) lineage(a *Agent, line []*Agent) {
 			l.Chain = append(l.Chain, capability.Link{Name: name, Set: nothing()})
 			break
 		}
-		l.add(up, name, up.Giveable)
+		l.add(up, name, up.Giveable())
 		if demanding < 0 && up.Record.Dialect == capability.Ethos {
 			demanding = i + 1
 		}
@@ -166,7 +166,7 @@ func (f family) compare(a *Agent) {
 		})
 		return
 	}
-	for _, gap := range parent.Giveable.Covers(a.Giveable) {
+	for _, gap := range parent.Giveable().Covers(a.Giveable()) {
 		if at := gap.Grant.Spec().Pos; at.Line > 0 {
 			pos = at
 		}

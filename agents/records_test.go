@@ -148,7 +148,7 @@ func describeAgent(b *strings.Builder, a *agents.Agent) {
 	for g := range a.Set.All() {
 		own[g.String()] = true
 	}
-	for g := range a.Giveable.All() {
+	for g := range a.Giveable().All() {
 		show("delegable", g, !own[g.String()])
 	}
 	show("parent", a.Record.Parent, a.Record.Parent != "")

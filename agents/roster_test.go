@@ -240,7 +240,7 @@ func TestBroken(t *testing.T) {
 		if _, err := r.Chain(a.ID); !errors.Is(err, a.Err) {
 			t.Errorf("%s has a chain: %v", a.ID, err)
 		}
-		if a.Set.Holds("records.read") || a.Giveable.Holds("records.read") {
+		if a.Set.Holds("records.read") || a.Giveable().Holds("records.read") {
 			t.Errorf("%s holds something", a.ID)
 		}
 	}

@@ -80,7 +80,7 @@ func (w *world) authority(ag *agents.Agent) authority {
 	for _, g := range v.Grants {
 		held[g.Grant] = true
 	}
-	for _, g := range w.grantViews(ag, ag.Giveable) {
+	for _, g := range w.grantViews(ag, ag.Giveable()) {
 		if !held[g.Grant] {
 			v.Delegable = append(v.Delegable, g)
 		}

@@ -171,7 +171,7 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 		if _, ok := w.roster.Agent(up.Record.Parent); up.Record.Parent != "" && !ok {
 			return nil, fmt.Sprintf("%s hangs from %s, which is not there, so that it may do nothing", up.ID, up.Record.Parent)
 		}
-		if up.Giveable.Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
+		if up.Giveable().Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
 			continue
 		}
 		spec, ok := w.narrowest(up, need)

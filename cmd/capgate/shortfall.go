@@ -83,7 +83,7 @@ func (w *world) granting(ag *agents.Agent, spec capability.Spec) (edits []edit, 
 		set, _ := w.roster.Compile(up, spec)
 		held := up.Set
 		if up != ag {
-			held = up.Giveable
+			held = up.Giveable()
 		}
 		switch {
 		case !allOf(set, spec):
