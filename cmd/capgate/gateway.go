@@ -193,9 +193,6 @@ func (g *gateway) watched(w *world, at func(*config.Config, capability.View) (*c
 // watch keeps the policy in step with the configuration, the records, the mappings
 // and the tokens, until the context ends.
 func (g *gateway) watch(ctx context.Context, from source) error {
-	if from.live != nil {
-		go func() { _ = from.live.Watch(ctx) }() // it ends with the context, and that is no news
-	}
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
 	files, cfg := &fileWatch{}, from.current()
@@ -204,6 +201,9 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	stop := func() {}
 	defer func() { stop() }()
 	g.rest(ctx)
+	if from.live != nil { // it begins with a look at what has changed meanwhile
+		go func() { _ = from.live.Watch(ctx) }() // it ends with the context, and that is no news
+	}
 	for {
 		configured := from.changed() // before what is current, so that no change falls between
 		if now := from.current(); records == nil || now != cfg {
