@@ -43,6 +43,10 @@ func PublicKey(file string) (string, error) {
 	return key.public(), nil
 }
 
+// Prepare computes what signing takes whatever the key is, so that whoever opens a log a
+// moment later does not wait for it.
+func Prepare() { ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
+
 // loadKey reads the key of an install, and makes it when there is none. Of
 // several processes that make one at the same time, one wins.
 func loadKey(file string, random io.Reader) (*installKey, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capgate/door"
+	"capgate/guardrail"
 	"capgate/proxy"
 )
 
@@ -34,6 +35,7 @@ func (a *app) serve() *cobra.Command {
 		Example: "  capgate serve -c config.example.yml\n  capgate agents token issue scout",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			go guardrail.Prepare()
 			a.listen = listen
 			w, err := a.load()
 			if err != nil {

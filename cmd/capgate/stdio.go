@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"capgate/guardrail"
 )
 
 func (a *app) stdio() *cobra.Command {
@@ -17,6 +19,7 @@ func (a *app) stdio() *cobra.Command {
 		Example: "  claude mcp add capgate -- capgate stdio --agent scout -c ~/capgate.yml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			go guardrail.Prepare()
 			w, err := a.load()
 			if err != nil {
 				return err
