@@ -66,7 +66,7 @@ func readHead(text []byte) (*head, error) {
 	if h.misses(raw) {
 		return nil, errors.New("readers do not agree on which lines of the frontmatter are keys or comments, and so on which tools the skill uses: write them in one line, or each behind a dash")
 	}
-	for _, read := range []func(string) (string, bool){firstMarks, trimmedLines, lineStarts} {
+	for _, read := range []func(string) (string, bool){firstMarks, trimmedLines, lineStarts, bareLines} {
 		other, ok := read(string(text))
 		if same := ok && strings.TrimSpace(other) == strings.TrimSpace(raw); !same && !h.agrees(other, ok) {
 			return nil, errors.New("readers do not agree on where the frontmatter ends, and so on which tools the skill uses")
@@ -82,7 +82,8 @@ func headSize(text []byte) int {
 }
 
 // agrees reports whether what another reader takes for the frontmatter asks for the
-// same tools. Whatever that one cannot read asks for none.
+// same tools. Whatever that one cannot read asks for none, and a map that is refused
+// here may ask for anything.
 func (h *head) agrees(raw string, ok bool) bool {
 	o := &head{}
 	if hasOddBreaks(raw) { // so that lines are others to some
@@ -93,6 +94,8 @@ func (h *head) agrees(raw string, ok bool) bool {
 			if o = parsed; o.misses(raw) {
 				return false
 			}
+		} else if root, _ := parseYAML(raw); root != nil {
+			return false
 		}
 	}
 	return slices.Equal(o.tools, h.tools) && o.hooks == h.hooks && o.veils == h.veils && o.odd == h.odd && slices.Equal(o.names, h.names) && o.declared == h.declared && slices.Equal(o.forks, h.forks)
@@ -155,6 +158,22 @@ func lineStarts(text string) (string, bool) {
 	}
 	raw, _, ok := strings.Cut(rest, "\n"+mark)
 	return raw + "\n", ok
+}
+
+// bareLines is a reader that begins at the first line which is --- and nothing else, so that it
+// passes over a mark with blanks after it, and ends at the next mark, or at three dots.
+func bareLines(text string) (string, bool) {
+	for at := 0; at < len(text); {
+		line, _, _ := strings.Cut(text[at:], "\n")
+		if strings.TrimSuffix(strings.TrimPrefix(line, byteOrder), "\r") == mark {
+			return between(strings.TrimPrefix(text[at:], byteOrder), func(line string) bool {
+				line = strings.TrimRightFunc(line, isBlank)
+				return line == mark || line == "..."
+			})
+		}
+		at += len(line) + 1
+	}
+	return "", false
 }
 
 // hasOddBreaks reports whether a text holds characters that end a line for some

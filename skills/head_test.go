@@ -40,6 +40,8 @@ func TestFrontmatter(t *testing.T) {
 		{"a list", "---\n- name: one\n---\n", "is a list, not a map"},
 
 		{"blanks after the first mark", "--- \nname: one\ndescription: d\n" + tools + "---\n", "do not agree"},
+		{"frontmatter behind a first mark with blanks", "---\t\nname: one\ndescription: d\n---\n" + tools + "---\n", "do not agree"},
+		{"what only others read behind it", "---\t\nname: one\ndescription: d\n---\n&a\n" + tools + "---\u00a0\n", "do not agree"},
 		{"byte order mark", "\ufeff" + top + tools + "---\n", "do not agree"},
 		{"a mark in a value", "---\nname: one\ndescription: a --- b\n" + tools + "---\n", "do not agree"},
 		{"a mark in a value after the tools", "---\nname: one\n" + tools + "description: a --- b\n---\n", ""},
