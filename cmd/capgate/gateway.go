@@ -17,7 +17,6 @@ import (
 	"capgate/gate"
 	"capgate/guardrail"
 	"capgate/proxy"
-	"capgate/secrets"
 	"capgate/skills"
 	"capgate/store"
 )
@@ -55,6 +54,7 @@ func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, err
 		return nil, fmt.Errorf("the log of events: %w", err)
 	}
 	w.unconfined(log)
+	w.logUnsearched(nil, log)
 	return newGateway(ctx, w, log, events)
 }
 
@@ -109,14 +109,6 @@ func (g *gateway) adopt(w *world) error {
 		g.world = before
 	}
 	return err
-}
-
-// learn has all secrets scrubbed from now on: a server that was given one by another
-// process still has it. Why one cannot be read is said when it is used.
-func learn(k *secrets.Keeper) {
-	for _, name := range k.Names() {
-		_ = k.Check(name)
-	}
 }
 
 // enforce puts a policy in force, for the tokens that there are now.
@@ -330,6 +322,7 @@ func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capabilit
 // or cannot be put together, it only narrows: what was allowed before and is allowed
 // now. Who takes authority away is obeyed, whatever else is wrong.
 func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from source) {
+	before := g.world
 	w, err := from.world(cfg, records.Current())
 	if err == nil {
 		err = wider(w, g.log)
@@ -339,6 +332,7 @@ func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from sou
 	}
 	if err == nil {
 		clear(g.trouble)
+		w.logUnsearched(before, g.log)
 		g.announce(from.waiting(w.cfg))
 		return
 	}

@@ -214,6 +214,33 @@ func TestSecretsOfBefore(t *testing.T) {
 	}
 }
 
+// TestGoneFolder: it is logged once that a folder shows no skills any more.
+func TestGoneFolder(t *testing.T) {
+	w := watch(t, "records.read", "skills")
+	w.write(map[string]string{"new.yml": "agents: ./agents\nskills: [./skills]\n"})
+	w.must(os.Rename(filepath.Join(w.dir, "new.yml"), filepath.Join(w.dir, "capgate.yml")))
+	w.must(w.from.live.Reload())
+	w.must(os.Remove(filepath.Join(w.dir, "skills")))
+	select {
+	case got := <-w.looked:
+		if !strings.Contains(got, "shows no skills") {
+			t.Error(got)
+		}
+	case <-w.late:
+		t.Fatal("nothing is logged")
+	}
+	for _, held := range []string{"records.create", "records.update"} { // read twice more
+		for len(w.noted) > 0 {
+			<-w.noted
+		}
+		w.hold(held)
+		w.reaches(held, func(string) bool { return true })
+	}
+	if len(w.looked) > 0 {
+		t.Error("it is logged again")
+	}
+}
+
 // TestLogUnsecret: what a provider sends back of its key is not logged, in either form.
 func TestLogUnsecret(t *testing.T) {
 	const key = "key-of-the-gateway-0123456789"

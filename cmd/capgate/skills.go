@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -268,6 +269,20 @@ func (w *world) unsearched() []capability.Finding {
 	return slices.DeleteFunc(w.policy.Skills.Findings(), func(f capability.Finding) bool {
 		return f.Code != "skill_link" && f.Code != "skill_folder" && f.Code != "skill_limit"
 	})
+}
+
+// logUnsearched logs which folders of skills show none, unless that was so before: all their skills
+// are gone, for every agent and out of every mirror.
+func (w *world) logUnsearched(before *world, log *slog.Logger) {
+	var known []capability.Finding
+	if before != nil {
+		known = before.unsearched()
+	}
+	for _, f := range w.unsearched() {
+		if f.Code != "skill_link" && !slices.Contains(known, f) {
+			log.Error("skills are missing", "finding", f.String(), "code", f.Code)
+		}
+	}
 }
 
 // emitSkills writes skills as data.
