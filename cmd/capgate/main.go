@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), a.ui.lost)
 	if a.lines != nil {
 		_ = a.lines.flush() // nobody could be told
 	}

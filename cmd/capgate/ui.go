@@ -29,6 +29,7 @@ type ui struct {
 	std   stdio
 	color bool
 	json  bool
+	lost  error // why something that was asked for could not be written, nil if all was
 }
 
 func newUI(std stdio) *ui { return &ui{std: std} }
@@ -69,7 +70,14 @@ func severityColor(s capability.Severity) string { return [...]string{faint, yel
 
 // printf writes to standard output, as it is: what others have written goes through plain
 // first.
-func (u *ui) printf(format string, a ...any) { fmt.Fprintf(u.std.out, format, a...) }
+func (u *ui) printf(format string, a ...any) { u.write(u.std.out, format, a...) }
+
+// write keeps in mind that what was asked for is lost. Of the rest nobody could be told.
+func (u *ui) write(w io.Writer, format string, a ...any) {
+	if _, err := fmt.Fprintf(w, format, a...); err != nil && w == u.std.out && u.lost == nil {
+		u.lost = fmt.Errorf("what was asked for is lost: %w", err)
+	}
+}
 
 // emit writes one JSON value.
 func (u *ui) emit(v any) error {
@@ -139,9 +147,9 @@ func (u *ui) finding(w io.Writer, f capability.Finding) {
 	if at != "" {
 		at += ": "
 	}
-	fmt.Fprintf(w, "%s%s: %s %s\n", at, u.paint(severityColor(f.Severity), f.Severity.String()), plain(f.Text), u.paint(faint, "["+f.Code+"]"))
+	u.write(w, "%s%s: %s %s\n", at, u.paint(severityColor(f.Severity), f.Severity.String()), plain(f.Text), u.paint(faint, "["+f.Code+"]"))
 	if f.Hint != "" {
-		fmt.Fprintf(w, "    %s %s\n", u.paint(faint, "hint:"), plain(f.Hint))
+		u.write(w, "    %s %s\n", u.paint(faint, "hint:"), plain(f.Hint))
 	}
 }
 
