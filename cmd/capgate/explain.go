@@ -44,6 +44,15 @@ func (e edit) command() string {
 	return fmt.Sprintf("capgate agents grant %s %s", e.Agent, inQuotes(e.Grant))
 }
 
+// here is a command that is about the configuration of this one: pasted as it is, it must not
+// change another that is found by itself.
+func (a *app) here(command string) string {
+	if a.settings.Config == "" {
+		return command
+	}
+	return command + " -c " + word(a.settings.Config)
+}
+
 // inQuotes is a text as one word to every shell.
 func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
@@ -239,7 +248,7 @@ func (a *app) printExplanation(x explanation) {
 	u.row("blocked", x.Blocked, "")
 	u.row("note", x.Note, "")
 	for _, e := range x.Allow {
-		u.row("to allow", e.command(), "")
+		u.row("to allow", a.here(e.command()), "")
 	}
 }
 

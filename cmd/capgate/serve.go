@@ -32,7 +32,7 @@ func (a *app) serve() *cobra.Command {
 		Short: "Run the gateway over HTTP",
 		Long: "serve answers every agent at /mcp, each recognised by its own token, and keeps in\n" +
 			"step with the configuration and the records while it runs.",
-		Example: "  capgate serve -c config.example.yml\n  capgate agents token issue scout",
+		Example: "  capgate serve -c config.example.yml\n  capgate agents token issue scout -c config.example.yml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go guardrail.Prepare()
@@ -135,7 +135,7 @@ func (a *app) greet(g *gateway, l net.Listener) {
 		for range creds.All() {
 			return
 		}
-		u.note("no agent has a token yet: capgate agents token issue AGENT")
+		u.note("no agent has a token yet: %s", a.here("capgate agents token issue AGENT"))
 	}
 }
 

@@ -335,14 +335,16 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 	default:
 		u.row("because", r.Why, "")
 	}
-	u.row("look at", r.Waits, "what waits, and how it is approved")
+	if r.Waits != "" {
+		u.row("look at", a.here(r.Waits), "what waits, and how it is approved")
+	}
 	for _, m := range r.Missing {
 		u.row("needs", m.Need, m.Token)
 		if m.Beyond != "" {
 			u.row("lacks", m.Beyond, "")
 		}
 		for _, e := range m.Allow {
-			u.row("to show", e.command(), "")
+			u.row("to show", a.here(e.command()), "")
 		}
 		if m.Blocked != "" {
 			u.row("blocked", m.Blocked, "")

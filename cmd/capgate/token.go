@@ -262,7 +262,7 @@ func (a *app) tokenList() *cobra.Command {
 				a.printToken(r)
 			}
 			if len(rows) == 0 {
-				a.ui.note("there are no tokens; capgate agents token issue AGENT makes one")
+				a.ui.note("there are no tokens; %s makes one", a.here("capgate agents token issue AGENT"))
 			}
 			return nil
 		},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"capgate/agents"
@@ -242,12 +243,17 @@ func (w *world) agent(name string) (*agents.Agent, error) {
 }
 
 func (w *world) meant(id string) string {
-	var ids []string
+	const folder = "agents/" // which all ids have, so that those are alike which have nothing else in common
+	var names []string
 	for ag := range w.roster.All() {
-		ids = append(ids, ag.ID)
+		names = append(names, strings.TrimPrefix(ag.ID, folder))
 	}
-	if near := capability.Closest(id, ids); near != "" {
-		return fmt.Sprintf("did you mean %s?", near)
+	name := strings.TrimPrefix(id, folder)
+	if i := slices.IndexFunc(names, func(other string) bool { return strings.EqualFold(other, name) }); i >= 0 {
+		return fmt.Sprintf("did you mean %s?", folder+names[i])
+	}
+	if near := capability.Closest(name, names); near != "" {
+		return fmt.Sprintf("did you mean %s?", folder+near)
 	}
 	return "capgate agents list shows those there are"
 }
