@@ -102,6 +102,9 @@ func start(p Program) (*process, error) {
 	closeAll(theirs[:]...)
 	if err != nil {
 		closeAll(proc.stdin, proc.stdout, proc.stderr)
+		if _, missing := os.Stat(p.Dir); p.Dir != "" && missing != nil { // else it would be said of the program
+			err = fmt.Errorf("the directory to run it in: %w", missing)
+		}
 		return nil, err
 	}
 	return proc, nil

@@ -25,6 +25,7 @@ func TestStartFails(t *testing.T) {
 		{"no command", upstream.Program{Name: "x"}, `upstream "x" does not start: there is no command`},
 		{"no such program", upstream.Program{Name: "x", Argv: []string{"no-such-program-here"}}, `executable file not found`},
 		{"no such file", upstream.Program{Name: "x", Argv: []string{"/no/such/file"}}, `no such file or directory`},
+		{"no such directory", upstream.Program{Name: "x", Argv: []string{"true"}, Dir: "/no/such/dir"}, `the directory to run it in: stat /no/such/dir: no such file`},
 		{"confine", upstream.Program{
 			Name: "x", Argv: []string{"/bin/true"},
 			Confine: func(*exec.Cmd) error { return errors.New("there is no sandbox") },

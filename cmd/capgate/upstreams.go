@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -234,7 +235,7 @@ func withheld(err error, env []string) error {
 			names = append(names, name)
 		}
 	}
-	if len(names) == 0 || errors.Is(err, exec.ErrNotFound) {
+	if neverRan := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission); len(names) == 0 || neverRan {
 		return err
 	}
 	return fmt.Errorf("%w (%s of the gateway's environment is not handed on: write it into env: of the upstream, or --env NAME=… of wrap)", err, strings.Join(names, ", "))
@@ -277,6 +278,9 @@ func (s *servers) openProgram(u *config.Upstream, counted []string) func(context
 		conn, err := upstream.Start(ctx, upstream.Program{Name: u.Name, Argv: u.Command, Dir: s.cwd(u), Env: env}, s.options(u, p))
 		if err != nil {
 			slots.give(p.Agent)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("it has not answered as an MCP server in time: %w", err)
+			}
 			return nil, withheld(err, env)
 		}
 		go func() {
