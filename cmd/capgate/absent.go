@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"capgate/capability"
+)
+
+// absent is what the configuration names and is not there, as far as can be seen from here. It need
+// not be before somebody asks for it, so that nothing else says so before.
+func (w *world) absent() (all []capability.Finding) {
+	say := func(at capability.Pos, hint, text string, a ...any) {
+		all = append(all, capability.Finding{Code: "absent", Severity: capability.Warning, Pos: at, Text: fmt.Sprintf(text, a...), Hint: hint})
+	}
+	isThere := func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err == nil && info.IsDir()
+	}
+	file := capability.Pos{File: w.cfg.File}
+	if root := w.cfg.Sandbox; !root.IsZero() && !isThere(root.Dir) {
+		say(file, "make it, or name another under sandbox:", "there is no directory %s, which sandbox: names", root.Dir)
+	}
+	for _, name := range w.servers.keeper.Names() {
+		if err := w.servers.keeper.Check(name); err != nil {
+			all = append(all, capability.Finding{
+				Code: "unset_secret", Severity: capability.Note, Pos: file, Text: err.Error(),
+				Hint: "set it where the gateway is started: what needs it fails",
+			})
+		}
+	}
+	for i := range w.cfg.Upstreams {
+		u := &w.cfg.Upstreams[i]
+		if u.Command == nil {
+			continue
+		}
+		if dir := w.servers.cwd(u); dir != w.cfg.Sandbox.Dir && !isThere(dir) {
+			say(u.Pos, "make it, or name another under cwd:", "there is no directory %s, in which the upstream %s is started", dir, u.Name)
+		}
+		program := u.Command[0]
+		if filepath.Base(program) != program && !filepath.IsAbs(program) {
+			continue // it is looked for in that directory
+		}
+		if _, err := exec.LookPath(program); err != nil {
+			say(u.Pos, "name a program that PATH leads to, or one by its whole path", "the upstream %s does not start: %s", u.Name, err)
+		}
+	}
+	return all
+}
