@@ -134,7 +134,7 @@ func (r *reader) providers(n *yaml.Node, c *Config) {
 		}
 		p := Provider{Name: name.Value, Pos: r.pos(name), Start: defaultProviderStart, Idle: defaultProviderIdle}
 		if fill(r, n, "a provider", providerKeys(), &p) && lacks(n, "key") {
-			r.at(n, "write key: "+handleOpen+"name"+handleClose, "the provider has no key")
+			r.at(n, `write key: "`+handleOpen+"name"+handleClose+`"`, "the provider has no key")
 		}
 		if n.Kind == yaml.MappingNode && value(n, "key") != nil {
 			r.later = append(r.later, func(c *Config) { r.handles(value(n, "key"), c) })
