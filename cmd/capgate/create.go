@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,18 +105,15 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 	if len(w.cfg.Agents) == 0 {
 		return broken(fmt.Errorf("the configuration names no folder of agents"), "add agents: ./agents to it")
 	}
-	if d.Parent != "" {
-		// Below an agent that is not there, the new one could do nothing.
-		if _, err := w.agent(d.Parent); err != nil {
-			return err
-		}
-	}
 	if len(grants) > 0 {
 		specs, err := a.specs(grants)
 		if err != nil {
 			return err
 		}
 		d.Grants = specs
+	}
+	if err := a.weigh(w, d); err != nil {
+		return err
 	}
 	data, err := agents.New(d)
 	if err != nil {
@@ -142,6 +140,38 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 		return a.ui.emit(created{d.ID, file, string(data)})
 	}
 	return err
+}
+
+// weigh refuses a record that would keep its agent from everything, and grants in it that would mean
+// nothing, as those of an agent that is there are refused. It says what else of it is odd.
+func (a *app) weigh(w *world, d agents.Draft) error {
+	if d.Parent != "" {
+		// Below an agent that is not there, the new one could do nothing.
+		if _, err := w.agent(d.Parent); err != nil {
+			return err
+		}
+	}
+	ag := &agents.Agent{ID: d.ID}
+	if d.Sandbox != "" {
+		root, err := capability.ParseRoot(d.Sandbox, w.cfg.Sandbox.Dir, w.view)
+		if err != nil || root.Escapes(w.cfg.Sandbox) {
+			return usage(cmp.Or(err, fmt.Errorf("a link on the way to %s leads out of %s", root.Dir, w.cfg.Sandbox.Dir)), "--sandbox takes a whole path, or one below sandbox: of the configuration")
+		}
+		var narrowed bool
+		if ag.Root, narrowed = root.Clamp(w.cfg.Sandbox); narrowed {
+			a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("%s is not within sandbox: of the configuration, so that it is %s", root.Dir, ag.Root.Dir))
+		} else if _, err := os.Stat(root.Dir); err != nil {
+			a.ui.line(a.ui.std.err, yellow, "warning", fmt.Sprintf("there is no folder %s yet", root.Dir))
+		}
+	}
+	if len(d.Grants) == 0 {
+		return nil
+	}
+	set, findings := w.roster.Compile(ag, d.Grants...)
+	for _, f := range findings {
+		a.ui.finding(a.ui.std.err, f)
+	}
+	return effective(set, d.Grants)
 }
 
 // unclaimed refuses the id of an agent, also of one that is gone and has left tokens: whoever has one of
