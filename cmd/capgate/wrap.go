@@ -172,7 +172,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	o.describe(&text)
 	cfg, _, err := config.Parse(file, text.Bytes(), view)
 	if err != nil {
-		return nil, found, broken(err, "")
+		return nil, found, ofLine(err)
 	}
 	if !found {
 		startHere(&cfg.Upstreams[0], cfg, view)
@@ -196,6 +196,15 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	}
 	w.policy.Flags = !found
 	return w, found, nil
+}
+
+// ofLine is what is wrong with a configuration that the command line has described: nobody has
+// written the file that it would stand in.
+func ofLine(err error) error {
+	for _, e := range config.Errors(err) {
+		e.Pos = capability.Pos{}
+	}
+	return usage(err, "")
 }
 
 // hung is a command whose program hangs from where its caller is, as a shell has it, and
@@ -245,6 +254,9 @@ func startable(cfg *config.Config) error {
 		}
 		if _, err := exec.LookPath(u.Command[0]); err != nil {
 			return broken(fmt.Errorf("the server cannot be started: %w", err), "name a program that PATH leads to, or one by its whole path")
+		}
+		if _, err := os.Stat(cmp.Or(u.Cwd, cfg.Sandbox.Dir, ".")); err != nil {
+			return broken(fmt.Errorf("the server cannot be started: the directory to run it in: %w", err), "make it, or name another with --sandbox or in the configuration")
 		}
 	}
 	return nil
