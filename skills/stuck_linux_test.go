@@ -18,9 +18,9 @@ import (
 )
 
 // TestMirrorStuckAside: what cannot be taken out is tried again until it is out, although
-// it does not lie where it lay.
+// it does not lie where it lay. The rest of the skill is out at once.
 func TestMirrorStuckAside(t *testing.T) {
-	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x"})
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "a/more/x.md": "x", "a/next/y.md": "y"})
 	dir := t.TempDir()
 	update(t, dir, list)
 	if err := os.Chmod(filepath.Join(dir, "a/more"), 0o500); err != nil { // nobody takes anything out of it
@@ -33,6 +33,9 @@ func TestMirrorStuckAside(t *testing.T) {
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "a")); err == nil {
 			t.Error("the skill is back")
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".capgate-aside-a/next/y.md")); err == nil {
+			t.Error("what could be taken out is there")
 		}
 	}
 	if err := os.Chmod(filepath.Join(dir, ".capgate-aside-a/more"), 0o700); err != nil {

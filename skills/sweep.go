@@ -197,13 +197,15 @@ func (u *update) sweep(dir string, files map[string]string) (left bool, err erro
 }
 
 // sweepIn is sweep for what one folder has in another. Each is opened once: to go down to
-// every file from the top takes a minute for as many as a marker can name.
+// every file from the top takes a minute for as many as a marker can name. What cannot be taken
+// out keeps nothing else there.
 func sweepIn(above *os.Root, dir string, files []string) error {
 	root := opened(above, dir)
 	if root == nil {
 		return nil
 	}
 	defer func() { _ = root.Close() }() // nothing was written
+	var errs []error
 	below := map[string][]string{}
 	for _, file := range files {
 		name, rest, deeper := strings.Cut(file, "/")
@@ -214,20 +216,16 @@ func sweepIn(above *os.Root, dir string, files []string) error {
 		if info, err := root.Lstat(name); err != nil || info.IsDir() {
 			continue
 		}
-		if err := root.Remove(name); err != nil {
-			return err
-		}
+		errs = append(errs, root.Remove(name))
 	}
 	for _, name := range sortedKeys(below) {
 		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
 			continue
 		}
-		if err := sweepIn(root, name, below[name]); err != nil {
-			return err
-		}
+		errs = append(errs, sweepIn(root, name, below[name]))
 		_ = root.Remove(name) // if nothing is left in it
 	}
-	return nil
+	return few(errs...)
 }
 
 // opened is a folder in another, nil if it cannot be read, or is none any more.
