@@ -79,7 +79,8 @@ func (s *session) end() {
 	for _, cancel := range s.flights {
 		cancel()
 	}
-	s.release()
+	s.tenant.keep(-s.waiting, 0)
+	s.queue, s.waiting = nil, 0
 	own, all := s.tenant, s.watched
 	s.watched = map[string]*watched{}
 	s.mu.Unlock()
@@ -190,15 +191,36 @@ func (s *session) post(message queued, w worth) bool {
 	return true
 }
 
-// take returns what is queued, or the channel that is closed when something is.
-func (s *session) take() ([]queued, <-chan struct{}) {
+// take returns what has been queued for longest, or the channel that is closed when something is.
+func (s *session) take() (queued, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = s.tenant.server.now()
-	queue := s.queue
-	s.queue = nil
-	s.release()
-	return queue, s.wake
+	if len(s.queue) == 0 {
+		return queued{}, s.wake
+	}
+	message := s.queue[0]
+	s.drop(0)
+	return message, nil
+}
+
+// putBack queues what was taken and could not be sent, so that who comes back has it first.
+func (s *session) putBack(message queued) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	size := len(message.text) + perMessage
+	s.tenant.keep(size, math.MaxInt) // as it was counted before
+	s.queue, s.waiting = slices.Insert(s.queue, 0, message), s.waiting+size
+}
+
+// drop takes a message out of the queue. The lock is held.
+func (s *session) drop(at int) {
+	size := len(s.queue[at].text) + perMessage
+	s.queue, s.waiting = slices.Delete(s.queue, at, at+1), s.waiting-size
+	s.tenant.keep(-size, 0)
 }
 
 // withdraw takes a message back that nobody has taken yet.
@@ -209,16 +231,8 @@ func (s *session) withdraw(message []byte) bool {
 	if at < 0 {
 		return false
 	}
-	size := len(message) + perMessage
-	s.queue, s.waiting = slices.Delete(s.queue, at, at+1), s.waiting-size
-	s.tenant.keep(-size, 0)
+	s.drop(at)
 	return true
-}
-
-// release counts what was queued no longer. The lock is held.
-func (s *session) release() {
-	s.tenant.keep(-s.waiting, 0)
-	s.waiting = 0
 }
 
 var (

@@ -411,13 +411,11 @@ func (p *pipe) initialize(m message) {
 // pump sends what belongs to no request.
 func (p *pipe) pump(s *session) {
 	for {
-		queue, wake := s.take()
-		for _, message := range queue {
+		message, wake := s.take()
+		if wake == nil {
 			if message.goes() && p.send(message.text) != nil {
 				return
 			}
-		}
-		if len(queue) > 0 {
 			continue
 		}
 		select {

@@ -281,19 +281,15 @@ func (v *visit) stream(s *session) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		queue, wake := s.take()
-		if !v.holds() {
+		message, wake := s.take()
+		if !v.holds() { // the one before may have been taken slowly
 			return
 		}
-		for _, message := range queue {
-			if !v.holds() { // the one before may have been taken slowly
-				return
-			}
+		if wake == nil {
 			if message.goes() && writeEvent(v.w, message.text) != nil {
+				s.putBack(message)
 				return
 			}
-		}
-		if len(queue) > 0 {
 			continue
 		}
 		select {
