@@ -322,8 +322,8 @@ func (l *line) answered(ctx context.Context, method string, params []byte) ([]by
 	l.asking(nil, 1) // agents do not share it
 	defer l.asking(nil, -1)
 	o, err := l.put(ctx, method, params)
-	if err == nil && !l.isSeenBy(ctx) {
-		return nil, l.unasked(method, "the agent is shown nothing of the server any more")
+	if errors.Is(err, errUnput) || err == nil && !l.isSeenBy(ctx) {
+		return nil, l.unasked(method, errUnput.Error())
 	}
 	return answerOf(o, err)
 }
@@ -380,7 +380,16 @@ func (l *line) put(ctx context.Context, method string, params []byte) (outcome, 
 	s := l.tenant.only
 	outs := l.outs()
 	if len(outs) == 0 || s.isListening() {
-		return s.ask(ctx, mailbox{s, l.isSeen}, method, params)
+		ctx, drop := context.WithCancelCause(ctx)
+		defer drop(nil)
+		may := func() bool {
+			if l.isSeen() {
+				return true
+			}
+			drop(errUnput) // else it would be waited for
+			return false
+		}
+		return s.ask(ctx, mailbox{s, may}, method, params)
 	}
 	for _, out := range outs {
 		if o, err := s.ask(ctx, out, method, params); !errors.Is(err, errUnsent) {

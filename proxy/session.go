@@ -243,6 +243,10 @@ var (
 // errUnsent says that a client was not asked, as its stream did not take the question.
 var errUnsent = errors.New("the question could not be sent")
 
+// errUnput says that a client was not asked, as the question might not go any more when a stream
+// took it.
+var errUnput = errors.New("the agent is shown nothing of the server any more")
+
 // mailbox takes questions for the stream of a session that belongs to no request.
 type mailbox struct {
 	session *session
@@ -291,6 +295,9 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 	case <-s.ended:
 		return outcome{}, errOver
 	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), errUnput) {
+			return outcome{}, errUnput
+		}
 		if !s.withdraw(message) {
 			s.notify("notifications/cancelled", []byte(`{"requestId":"`+id+`"}`), nil)
 		}

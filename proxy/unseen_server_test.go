@@ -134,3 +134,31 @@ func TestQuestionTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestQuestionNotPut: a server is told that what it asked is not put, once the agent is shown nothing of it.
+func TestQuestionNotPut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		up := files(t, s)
+		up.MayAsk, up.Mapping = []string{"elicitation"}, nil
+		w := start(t, map[string]string{"scout": seen}, up)
+		c := w.client("scout")
+		c.initialize(`{"elicitation":{}}`)
+		c.request("tools/list", "{}")
+		answer := make(chan error, 1)
+		go func() {
+			_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"a question"}`))
+			answer <- err
+		}()
+		time.Sleep(time.Second)
+		w.write("scout", unseen)
+		w.adopt()
+		time.Sleep(time.Second)
+		c.listen()
+		select {
+		case <-answer:
+		case <-time.After(time.Minute):
+			t.Error("it waits for an answer that nobody will give")
+		}
+	})
+}
