@@ -174,10 +174,13 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 		o, err = e.line.put(ctx, method, clean)
 	}
 	if err == nil && !e.mayStill() {
-		return nil, e.line.unasked(method, "what the server asked about may not be called any more")
+		return nil, e.line.unasked(method, notAnyMore)
 	}
 	return answerOf(o, err)
 }
+
+// notAnyMore is why a server is not told what an agent has answered.
+const notAnyMore = "what the server asked about may not be called any more"
 
 // mayStill reports whether what is up might go up by the policy in force, as what the agent answers
 // is more of it.
@@ -185,7 +188,7 @@ func (e *errand) mayStill() bool {
 	c, p := e.call, e.call.server.policy.Load()
 	u := p.upstream(e.line.made.Name)
 	switch {
-	case p == c.policy || e.of == nil:
+	case p == c.policy:
 		return true
 	case u == nil:
 		return false

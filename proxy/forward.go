@@ -451,7 +451,7 @@ func (c *call) progress() (wire.Value, bool) {
 type errand struct {
 	call     *call
 	line     *line
-	of       *order // what is up; nil while it is parked
+	of       *order // what is up
 	token    string // the progress token that the server has
 	progress []byte // the one that the agent gave
 	vigil    *vigil // over the server; nil where it may not ask anything

@@ -39,6 +39,7 @@ type parked struct {
 	mu    sync.Mutex
 	now   *errand // of the request that waits at the moment
 	last  *call   // the last request of it
+	by    *Policy // that it was decided by
 	open  map[string]question
 	count int
 	limit *time.Timer
@@ -129,17 +130,31 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	}
 	select {
 	case got := <-q.answer:
+		if !p.mayStill() {
+			return nil, p.line.unasked(method, notAnyMore)
+		}
 		return answerOf(got, nil)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+// mayStill is that of an errand. Where no request waits, what has come after the last one has
+// decided on nothing.
+func (p *parked) mayStill() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now != nil {
+		return p.now.mayStill()
+	}
+	return p.line.tenant.server.policy.Load() == p.by
+}
+
 // park carries a call that may be asked something in between: a new one, or one
 // that the agent comes back to.
 func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 	late := make(chan struct{})
-	sink := &errand{call: c, line: o.line, vigil: newVigil(c.patience(o.line.up()), func() { close(late) })}
+	sink := &errand{call: c, line: o.line, of: o, vigil: newVigil(c.patience(o.line.up()), func() { close(late) })}
 	defer sink.vigil.end()
 	p, err := c.unpark(sink)
 	switch {
@@ -174,7 +189,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	level, decided := c.logLevel(), c.policy // which is another once the agent is told something by another
 	c.outlive()
-	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, last: c, open: map[string]question{}}
+	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -389,7 +404,7 @@ func (c *call) unpark(sink *errand) (*parked, error) {
 	if v, ok := c.progress(); ok {
 		sink.token, sink.progress = p.token, v.Raw()
 	}
-	p.now, p.last = sink, c
+	p.now, p.last, p.by = sink, c, c.policy
 	for key, value := range given.Members() {
 		name, _ := key.Str()
 		q, asked := p.open[name]
