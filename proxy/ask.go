@@ -204,6 +204,19 @@ func (e *errand) mayStill() bool {
 	return false // what else is up, the new policy has not decided on
 }
 
+// Still is asked when an answer to the server is about to go, which may have waited for long.
+func (e *errand) Still(method string) error { return e.line.stands(method, e.mayStill, notAnyMore) }
+
+// stands refuses an answer that may not go any more. The event is recorded elsewhere, as
+// others wait meanwhile.
+func (l *line) stands(method string, may func() bool, why string) error {
+	if method == askRoots || may() {
+		return nil
+	}
+	l.tenant.server.work.Go(func() { _ = l.unasked(method, why) })
+	return &upstream.Refusal{Code: codeMethod, Message: "capgate: " + why}
+}
+
 // rootsFor answers a server that asks for roots during a call.
 func (c *call) rootsFor(l *line) []byte {
 	if l.tenant.agent == "" {
@@ -317,6 +330,22 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be shown"}
 	}
 	return l.answered(ctx, method, clean)
+}
+
+// Still is that of the only call that is up, as the question was for that one, or for none.
+func (e loose) Still(method string) error {
+	l := e.line
+	if err := l.stands(method, l.isSeen, errUnput.Error()); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, sink := range l.flights {
+		if only, ok := sink.(upstream.Wary); ok && len(l.flights) == 1 {
+			return only.Still(method)
+		}
+	}
+	return nil
 }
 
 // answered puts a question that belongs to no call, and returns what the agent says, if the server

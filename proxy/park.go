@@ -139,6 +139,9 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	}
 }
 
+// Still is that of an errand.
+func (p *parked) Still(method string) error { return p.line.stands(method, p.mayStill, notAnyMore) }
+
 // mayStill is that of an errand. Where no request waits, what has come after the last one has
 // decided on nothing.
 func (p *parked) mayStill() bool {

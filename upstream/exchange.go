@@ -31,6 +31,7 @@ type exchange struct {
 	id     int64
 	method string
 	sink   Sink
+	hearer hearer  // of the sink
 	stance *stance // it was sent with
 	into   *[]byte // where the answer may be read into
 	body   meter   // what it is read from
@@ -60,7 +61,7 @@ func (c *web) begin(ctx context.Context, s Sink) *exchange {
 	if s == nil {
 		s = unheard{}
 	}
-	x := &exchange{web: c, id: c.ids.Add(1), sink: s, ctx: leash.New(c.life).Lend(ctx)}
+	x := &exchange{web: c, id: c.ids.Add(1), sink: s, hearer: hearer{sink: s}, ctx: leash.New(c.life).Lend(ctx)}
 	x.caller.Hang(ctx, func() { x.ctx.Cut(context.Cause(ctx)) })
 	return x
 }
@@ -70,6 +71,7 @@ func (x *exchange) finish() {
 	x.caller.Off()
 	x.asks.end()
 	x.asking.Wait()
+	x.hearer.end()
 	if !x.draining {
 		x.ctx.Cut(nil)
 	}
@@ -264,9 +266,9 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 		return nil
 	}
 	id, params := m.id.Raw(), m.params.Raw()
-	sink, during := x.sink, context.Context(x.ctx)
+	h, during := &x.hearer, context.Context(x.ctx)
 	if m.method == ping {
-		sink, during = pong{}, x.life
+		h, during = &hearer{sink: pong{}}, x.life
 	}
 	ctx, err := x.asks.add(during, id)
 	if err != nil {
@@ -276,11 +278,11 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 	x.asking.Add(1)
 	go func() {
 		defer x.asks.drop(id)
-		result, refused := ask(ctx, sink, m.method, params)
+		r := h.ask(ctx, id, m.method, params)
 		gone := ctx.Err() != nil && m.method != ping
 		x.asking.Done()
 		if !gone {
-			x.reply(appendReply(nil, id, result, refused))
+			x.reply(r)
 		}
 	}()
 	return nil
@@ -288,10 +290,17 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 
 // reply sends what the server asked for, which has nothing to do with how long
 // the call may take.
-func (c *web) reply(body []byte) {
+func (c *web) reply(r *response) {
 	ctx, cancel := context.WithTimeout(c.life, replyTime)
 	defer cancel()
-	if err := c.deliver(ctx, "", body); err != nil && c.life.Err() == nil {
+	p := newParcel(r.message())
+	p.may = r.may
+	err := c.deliver(ctx, "", p)
+	if p.refused != nil {
+		r.refuse(p.refused)
+		err = c.deliver(ctx, "", newParcel(r.message()))
+	}
+	if err != nil && c.life.Err() == nil {
 		c.log.Warn("the server did not take an answer", "error", err)
 	}
 }
@@ -374,7 +383,7 @@ func (x *exchange) cancelled(r Request, err error) {
 	go func() {
 		ctx, cancel := context.WithTimeout(x.life, cancelTime)
 		defer cancel()
-		if err := x.deliver(ctx, "notifications/cancelled", body); err != nil {
+		if err := x.deliver(ctx, "notifications/cancelled", newParcel(body)); err != nil {
 			x.log.Debug("the server was not told of a cancelled call", "error", err)
 		}
 	}()

@@ -160,7 +160,7 @@ func (c *web) Notify(ctx context.Context, method string, params []byte) error {
 	go func() {
 		bound := leash.New(c.life).Lend(ctx).Within(replyTime)
 		defer bound.Cut(nil)
-		sent <- c.deliver(bound, method, appendNote(method, params))
+		sent <- c.deliver(bound, method, newParcel(appendNote(method, params)))
 	}()
 	select {
 	case err := <-sent:
@@ -171,13 +171,13 @@ func (c *web) Notify(ctx context.Context, method string, params []byte) error {
 }
 
 // deliver sends what has no answer.
-func (c *web) deliver(ctx context.Context, method string, body []byte) error {
+func (c *web) deliver(ctx context.Context, method string, body *parcel) error {
 	st := c.stance.Load()
 	header, err := c.headerFor(st, Request{Method: method})
 	if err != nil {
 		return err
 	}
-	resp, err := c.send(ctx, c.post, header, body) //nolint:bodyclose // discard closes it
+	resp, err := c.carry(ctx, c.post, header, body) //nolint:bodyclose // discard closes it
 	if err != nil {
 		return err
 	}

@@ -334,24 +334,24 @@ func (p *pipe) asked(ctx context.Context, m message) {
 	case p.Info().Modern:
 		p.said.odd("a request, which its protocol revision does not have", []byte(m.method))
 		return
-	case m.method == "ping":
-		p.answer(id, []byte("{}"), nil)
+	case m.method == ping:
+		p.answer(&response{id: []byte(id), result: []byte("{}")})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &waiting{id: id, cancel: cancel}
-	sink, refused := p.addressee(w)
+	h, refused := p.addressee(w)
 	if refused != nil {
 		cancel()
-		p.answer(id, nil, refused)
+		p.answer(&response{id: []byte(id), refused: refused})
 		return
 	}
 	method, params := m.method, slices.Clone(m.params.Raw())
 	p.tasks.Go(func() {
 		defer w.over()
-		result, refused := ask(ctx, sink, method, params)
+		r := h.ask(ctx, []byte(id), method, params)
 		if p.asksStill(w) {
-			p.answer(id, result, refused)
+			p.answer(r)
 		}
 	})
 }
@@ -367,7 +367,7 @@ func (w *waiting) over() {
 // addressee says who answers a request of the server, and notes that it waits.
 // Nothing says which call it is for, unless there is only one, and nobody else
 // could have made another that was given up: else it is for who takes events.
-func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
+func (p *pipe) addressee(w *waiting) (*hearer, *Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -376,12 +376,16 @@ func (p *pipe) addressee(w *waiting) (Sink, *Refusal) {
 	case p.asks[w.id] != nil:
 		return nil, &Refusal{Code: codeRequest, Message: "there is a request with this id already"}
 	}
-	sink := p.event
+	h := &hearer{sink: p.event}
 	if mine := p.asking(); len(mine) == 1 && !p.many {
-		w.during, sink = used(mine[0]), mine[0].sink
+		w.during = used(mine[0])
+		if w.during.hearer == nil {
+			w.during.hearer = &hearer{sink: w.during.sink}
+		}
+		h = w.during.hearer
 	}
 	p.asks[w.id] = w
-	return sink, nil
+	return h, nil
 }
 
 // asking returns the calls in flight that a question could belong to, which are
@@ -409,8 +413,13 @@ func (p *pipe) asksStill(w *waiting) bool {
 }
 
 // answer answers a request of the server.
-func (p *pipe) answer(id string, result []byte, refused *Refusal) {
-	if err := p.post(appendReply(nil, []byte(id), result, refused)); err != nil {
-		p.said.odd("a request whose answer it does not read", []byte(id))
+func (p *pipe) answer(r *response) {
+	l := &line{data: appendLine(r.message()), may: r.may}
+	l.refused = func(why error) {
+		r.refuse(why)
+		go p.answer(r) // nothing can be queued meanwhile
+	}
+	if err := p.out.push(l); err != nil {
+		p.said.odd("a request whose answer it does not read", r.id)
 	}
 }

@@ -49,6 +49,7 @@ type waiter struct {
 	method string
 	token  string
 	sink   Sink
+	hearer hearer          // of the sink
 	own    bool            // it is a call that the gateway makes for itself
 	answer chan Answer     // has room for it
 	ctx    context.Context //nolint:containedctx // the caller's, while it waits
@@ -164,7 +165,7 @@ func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	if own {
 		s = unheard{}
 	}
-	w := &waiter{method: r.Method, token: r.Token, sink: s, own: own, answer: make(chan Answer, 1)}
+	w := &waiter{method: r.Method, token: r.Token, sink: s, hearer: hearer{sink: s}, own: own, answer: make(chan Answer, 1)}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithCancel(ctx)
 	id := f.ids.Add(1)
@@ -236,14 +237,26 @@ func (f *feed) last(w *waiter, posted <-chan error) (Answer, error) {
 func (f *feed) gaveUp(r Request, id int64) {
 	if r.Method != "initialize" { // which must not be cancelled
 		params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
-		go f.tell(appendNote("notifications/cancelled", append(params, '}')))
+		go func() { _ = f.tell(appendNote("notifications/cancelled", append(params, '}')), f.life.Err) }()
 	}
 }
 
-// tell posts what nobody waits for.
-func (f *feed) tell(body []byte) {
-	if err := <-f.post(f.life, body, f.life.Err); err != nil && f.life.Err() == nil {
+// tell posts what nobody waits for, if it may go.
+func (f *feed) tell(body []byte, may func() error) error {
+	err := <-f.post(f.life, body, may)
+	var failed *Failed
+	if errors.As(err, &failed) && f.life.Err() == nil {
 		f.log.Warn("the server does not take a message", "error", err)
+		return nil
+	}
+	return err
+}
+
+// reply posts what a request of the server is answered with.
+func (f *feed) reply(r *response) {
+	if err := f.tell(r.message(), r.may); err != nil {
+		r.refuse(err)
+		_ = f.tell(r.message(), f.life.Err) // nobody is left to be told
 	}
 }
 
@@ -316,6 +329,7 @@ func (f *feed) forget(id int64, w *waiter, cancel context.CancelFunc) {
 	w.mu.Unlock()
 	cancel()
 	w.asking.Wait()
+	w.hearer.end()
 }
 
 // run hands on what the stream brings. An event that cannot be read may have been
@@ -429,10 +443,10 @@ func (f *feed) tokened(m message) *waiter {
 // parties make them.
 func (f *feed) ask(m message) error {
 	w := f.only()
-	sink, ctx := f.events, f.life
+	h, ctx := &hearer{sink: f.events}, f.life
 	switch {
 	case m.method == ping:
-		sink, w = pong{}, nil
+		h, w = &hearer{sink: pong{}}, nil
 	case f.many:
 		w = nil
 	case w != nil:
@@ -441,7 +455,7 @@ func (f *feed) ask(m message) error {
 		if w.over {
 			return nil
 		}
-		sink, ctx = w.sink, w.ctx
+		h, ctx = &w.hearer, w.ctx
 	}
 	id, params := m.id.Raw(), m.params.Raw()
 	ctx, err := f.asks.add(ctx, id)
@@ -453,12 +467,12 @@ func (f *feed) ask(m message) error {
 	}
 	go func() {
 		defer f.asks.drop(id)
-		result, refused := ask(ctx, sink, m.method, params)
+		r := h.ask(ctx, id, m.method, params)
 		if w != nil {
 			w.asking.Done()
 		}
 		if ctx.Err() == nil {
-			f.tell(appendReply(nil, id, result, refused))
+			f.reply(r)
 		}
 	}()
 	return nil

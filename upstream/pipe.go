@@ -55,6 +55,7 @@ type call struct {
 	method string
 	token  string
 	sink   Sink
+	hearer *hearer // of the sink, nil while nothing is asked
 	line   line
 	own    []byte         // the call's memory for lines
 	lent   bool           // the line is in that of the request
@@ -250,7 +251,12 @@ func (p *pipe) Call(ctx context.Context, r Request, s Sink) (Answer, error) {
 		return Answer{}, err
 	}
 	got := p.exchange(ctx, c)
-	c.busy.Wait()                 // the sink is the caller's again
+	c.busy.Wait()
+	if c.hearer != nil {
+		c.hearer.end()
+		c.hearer = nil
+	}
+	// The sink is the caller's again.
 	state := p.out.leave(&c.line) // what answers a request that it has not read is answered no less
 	if got.refused != nil {
 		p.putBack(c)
