@@ -53,8 +53,9 @@ type call struct {
 
 // stream takes messages for the agent that go before the answer to a request.
 type stream interface {
-	// send takes one message. It does not keep it.
-	send(message []byte) error
+	// send takes one message. It does not keep its text. Whether it may go is asked when the
+	// agent takes it, over HTTP.
+	send(message queued) error
 }
 
 // reply is the answer to a request: a result or a failure.

@@ -17,7 +17,7 @@ type exchange struct {
 	events bool // the client takes event streams
 
 	mu      sync.Mutex
-	queue   [][]byte
+	queue   []queued
 	waiting int           // bytes in it
 	taker   chan struct{} // closed when the goroutine that writes has ended; nil before the first message
 	wake    chan struct{} // holds a token when there is something to write
@@ -35,7 +35,8 @@ var (
 )
 
 // send queues one message that goes before the answer.
-func (x *exchange) send(message []byte) error {
+func (x *exchange) send(message queued) error {
+	size := len(message.text) + perMessage
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -45,13 +46,14 @@ func (x *exchange) send(message []byte) error {
 		return errNoStream
 	case x.failed != nil:
 		return x.failed
-	case x.waiting+len(message)+perMessage > maxQueued:
+	case x.waiting+size > maxQueued:
 		return errSlow
 	case x.taker == nil:
 		x.taker, x.wake = make(chan struct{}), make(chan struct{}, 1)
 		go x.deliver()
 	}
-	x.queue, x.waiting = append(x.queue, slices.Clone(message)), x.waiting+len(message)+perMessage
+	message.text = slices.Clone(message.text)
+	x.queue, x.waiting = append(x.queue, message), x.waiting+size
 	select {
 	case x.wake <- struct{}{}:
 	default: // it is awake
@@ -81,7 +83,10 @@ func (x *exchange) deliver() {
 			if !x.holds() { // who took the one before slowly takes no more
 				break
 			}
-			if err := writeEvent(x.w, message); err != nil {
+			if !message.goes() {
+				continue
+			}
+			if err := writeEvent(x.w, message.text); err != nil {
 				x.fail(err)
 				return
 			}

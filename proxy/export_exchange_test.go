@@ -6,7 +6,7 @@ import "net/http"
 // said.
 func Streamed(w http.ResponseWriter, wait func()) error {
 	x := &exchange{visit: &visit{w: w}, events: true}
-	err := x.send([]byte("{}"))
+	err := x.send(queued{text: []byte("{}")})
 	wait()
 	x.finish([]byte("1"), reply{result: []byte("{}")})
 	return err

@@ -478,7 +478,7 @@ func (e *errand) Notify(method string, params []byte) {
 // say sends the agent something before the answer. An agent that is gone will
 // not miss it.
 func (c *call) say(message []byte) {
-	if err := c.out.send(message); err != nil {
+	if err := c.out.send(queued{text: message}); err != nil {
 		c.server.log.Debug("a notification was not delivered", "agent", c.agent, "error", err)
 	}
 }

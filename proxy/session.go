@@ -253,8 +253,8 @@ type mailbox struct {
 	may     func() bool // whether they may still go
 }
 
-func (m mailbox) send(message []byte) error {
-	if !m.session.post(queued{message, m.may}, asked) {
+func (m mailbox) send(message queued) error {
+	if !m.session.post(queued{message.text, m.may}, asked) {
 		return errOver
 	}
 	return nil
@@ -284,7 +284,7 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 		message = append(append(message, `,"params":`...), params...)
 	}
 	message = append(message, '}')
-	if err := out.send(message); err != nil {
+	if err := out.send(queued{text: message}); err != nil {
 		return outcome{}, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)

@@ -140,9 +140,12 @@ const maxUnread = 64 << 20 // bytes
 
 var errUnread = errors.New("the agent does not read what it is sent")
 
-// send queues one message as a line. It does not wait for the agent to read it: a
+// send is say for what goes before an answer. Over a pipe it is written as it was queued.
+func (p *pipe) send(message queued) error { return p.say(message.text) }
+
+// say queues one message as a line. It does not wait for the agent to read it: a
 // server's connection may be read by the same goroutine.
-func (p *pipe) send(message []byte) error {
+func (p *pipe) say(message []byte) error {
 	line := append(slices.Grow([]byte(nil), len(message)+1), message...)
 	for i, c := range line {
 		if c == '\n' || c == '\r' {
@@ -223,7 +226,7 @@ func (p *pipe) refuse(id []byte, code int, text string) {
 	d := denial{code: capability.MalformedRequest, why: text, event: p.refused(text)}
 	r := reply{failure: p.server.word(d).failure()}
 	r.failure.code = code
-	_ = p.send(r.append(nil, id)) // the loop looks at what went wrong
+	_ = p.say(r.append(nil, id)) // the loop looks at what went wrong
 }
 
 // refused records that a message was refused, and returns the reference.
@@ -326,7 +329,7 @@ func (p *pipe) modern(m message, inBody wire.Value) {
 		})
 		return
 	}
-	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
+	_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 }
 
 func (p *pipe) legacy(m message, s *session) {
@@ -374,7 +377,7 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) error, finish func())
 		if r.done || left.Load() || p.ctx.Err() != nil {
 			return
 		}
-		_ = p.send(r.append(make([]byte, 0, r.size()), c.id)) // the loop looks at what went wrong
+		_ = p.say(r.append(make([]byte, 0, r.size()), c.id)) // the loop looks at what went wrong
 	})
 }
 
@@ -395,7 +398,7 @@ func (p *pipe) initialize(m message) {
 	c := p.begin(m)
 	c.ctx = p.ctx
 	r := p.answer(c)
-	_ = p.send(r.append(nil, m.id)) // the loop looks at what went wrong
+	_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 	if c.session != nil {
 		p.mu.Lock()
 		before := p.session
@@ -413,7 +416,7 @@ func (p *pipe) pump(s *session) {
 	for {
 		message, wake := s.take()
 		if wake == nil {
-			if message.goes() && p.send(message.text) != nil {
+			if message.goes() && p.send(message) != nil {
 				return
 			}
 			continue

@@ -317,7 +317,7 @@ func (c *call) listen() reply {
 	c.lookOver()
 	tag := `"_meta":{"` + metaSubscription + `":` + string(c.id) + `}`
 	ack := note("notifications/subscriptions/acknowledged", []byte(`{`+tag+`,"notifications":{`+granted+`}}`))
-	if c.out.send(ack) != nil {
+	if c.out.send(queued{text: ack}) != nil {
 		return reply{done: true}
 	}
 	last := reply{result: []byte(`{"resultType":"complete",` + tag + `}`), empty: true}
@@ -332,7 +332,7 @@ func (c *call) listen() reply {
 			return last
 		}
 		for _, message := range queue {
-			if message.goes() && c.out.send(message.text) != nil {
+			if message.goes() && c.out.send(message) != nil {
 				return reply{done: true}
 			}
 		}
