@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -46,7 +47,7 @@ func (x *exchange) send(message queued) error {
 		return errNoStream
 	case x.failed != nil:
 		return x.failed
-	case x.waiting+size > maxQueued:
+	case x.waiting+size > maxQueued, !x.tenant.keep(size, maxUntaken):
 		return errSlow
 	case x.taker == nil:
 		x.taker, x.wake = make(chan struct{}), make(chan struct{}, 1)
@@ -75,21 +76,12 @@ func (x *exchange) deliver() {
 		case <-sign.C:
 			x.fail(writeSign(x.w))
 		}
-		x.mu.Lock()
-		queue, over := x.queue, x.over || x.failed != nil
-		x.queue, x.waiting = nil, 0
-		x.mu.Unlock()
-		for _, message := range queue {
-			if !x.holds() { // who took the one before slowly takes no more
-				break
+		message, over, ok := x.next()
+		for ; ok; message, over, ok = x.next() {
+			if x.holds() && message.goes() { // the one before may have been taken slowly
+				x.fail(writeEvent(x.w, message.text))
 			}
-			if !message.goes() {
-				continue
-			}
-			if err := writeEvent(x.w, message.text); err != nil {
-				x.fail(err)
-				return
-			}
+			x.tenant.keep(-len(message.text)-perMessage, 0)
 		}
 		if over {
 			return
@@ -97,9 +89,26 @@ func (x *exchange) deliver() {
 	}
 }
 
+// next returns what has been queued for longest, if there is anything, and whether nothing more
+// comes. Who does not take one message is sent no other.
+func (x *exchange) next() (message queued, over, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.failed != nil {
+		x.tenant.keep(-x.waiting, 0)
+		x.queue, x.waiting = nil, 0
+	}
+	if over = x.over || x.failed != nil; len(x.queue) == 0 {
+		return message, over, false
+	}
+	message = x.queue[0]
+	x.queue, x.waiting = slices.Delete(x.queue, 0, 1), x.waiting-len(message.text)-perMessage
+	return message, over, true
+}
+
 func (x *exchange) fail(err error) {
 	x.mu.Lock()
-	x.failed = err
+	x.failed = cmp.Or(x.failed, err)
 	x.mu.Unlock()
 }
 
