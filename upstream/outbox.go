@@ -12,7 +12,7 @@ import (
 // The limits of what waits to be written.
 const (
 	maxQueued  = 1024     // lines
-	maxWaiting = 64 << 20 // bytes, unless it is one line
+	maxWaiting = 64 << 20 // bytes, unless it is one line, or a short one: who sends long ones may be another
 
 	// maxBatch is up to which length lines are written together.
 	maxBatch = 64 << 10
@@ -95,7 +95,7 @@ func (o *outbox) push(l *line) error {
 	case o.err != nil:
 		o.mu.Unlock()
 		return errEnded
-	case len(o.queue) >= maxQueued, len(o.queue) > 0 && o.waiting+len(l.data) > maxWaiting:
+	case len(o.queue) >= maxQueued, len(o.queue) > 0 && len(l.data) > maxBatch && o.waiting+len(l.data) > maxWaiting:
 		o.mu.Unlock()
 		return errFull
 	}

@@ -45,6 +45,34 @@ func TestNotReading(t *testing.T) {
 	}
 }
 
+// TestLongLinesLeaveRoom: long requests that wait for a server to read take no room of short ones, which somebody else
+// may make.
+func TestLongLinesLeaveRoom(t *testing.T) {
+	conn := started(t, program(t, "plain"), upstream.Options{})
+	resultOf(t, conn, tool("stop reading", 0), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	full := make(chan error, 5)
+	for range cap(full) {
+		big := upstream.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 16<<20-1000))}
+		go func() {
+			_, err := conn.Call(ctx, big, nil)
+			full <- err
+		}()
+	}
+	if f := failureOf(t, <-full); !strings.Contains(f.Error(), "too much waits") {
+		t.Fatal(f)
+	}
+	for _, size := range []int{1, 32 << 10} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := conn.Call(ctx, upstream.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", size))}, nil)
+		if f := failureOf(t, err); !f.Unsent || ctx.Err() == nil {
+			t.Errorf("a short request does not wait: %q", f)
+		}
+		cancel()
+	}
+}
+
 // TestUnread: a server that reads nothing is given up in the end, and what it was
 // not sent is known.
 func TestUnread(t *testing.T) {
