@@ -115,12 +115,12 @@ func (l *line) dial(ctx context.Context) (upstream.Conn, error) {
 	}
 	// A session is carried best by a session: what the server asks in between
 	// goes straight through.
-	p.Client.Protocol = legacyRevision
+	p.Client.Session = true
 	conn, err := l.up().Open(ctx, p)
 	if err == nil || ctx.Err() != nil {
 		return conn, err
 	}
-	p.Client.Protocol = ""
+	p.Client.Session = false
 	if conn, err = l.up().Open(ctx, p); err == nil && conn.Info().Modern {
 		l.up().modernOnly.Store(true)
 	}

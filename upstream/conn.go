@@ -147,6 +147,7 @@ type Client struct {
 	Info         []byte // name and version, a JSON object
 	Capabilities []byte // what may be asked of it, a JSON object
 	Protocol     string // the only revision to speak, "" to find out
+	Session      bool   // where that is to be found out, it is one that begins with initialize
 }
 
 // Limits bounds what a server may cost. A zero is the default, which stands

@@ -95,6 +95,8 @@ func greet(ctx context.Context, g greeter, o Options, server string) (Info, erro
 	defer cancel()
 	h := handshake{greeter: g, client: c.orDefault(), server: server, scrub: o.Scrub}
 	switch {
+	case c.Protocol == "" && c.Session:
+		return h.initialize(ctx, legacy)
 	case c.Protocol == "":
 		h.adopt(Info{Modern: true, Version: modern})
 		return h.find(ctx)

@@ -85,7 +85,7 @@ func Start(ctx context.Context, p Program, o Options) (Conn, error) {
 		conn.follow(o.Client.orDefault(), info)
 		return conn, nil
 	}
-	if o.Client.Protocol == "" && conn.isDone() && ctx.Err() == nil {
+	if o.Client.Protocol == "" && !o.Client.Session && conn.isDone() && ctx.Err() == nil {
 		// Some legacy servers end when the first request is not the one that
 		// they expect. The others fail once more.
 		conn.abort()
