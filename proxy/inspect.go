@@ -111,9 +111,7 @@ func (s *served) front(frontmatter []byte) item {
 	if err != nil { // as one with two keys that differ in case
 		return item{exam: &exam{code: capability.ToolRejected, why: "its frontmatter may be read in two ways: " + err.Error()}}
 	}
-	if x := skim(item{doc: doc}); x.code != "" {
-		return item{doc: doc, exam: x}
-	}
+	said := item{doc: doc}
 	names := wire.AppendString([]byte("["), segmentName(s.uri()))
 	for _, f := range s.files {
 		names = wire.AppendString(append(names, ','), segmentName(f.uri))
@@ -125,10 +123,14 @@ func (s *served) front(frontmatter []byte) item {
 	all, _ := doc.Root().Get("names")
 	for name := range all.Elems() {
 		if suspicion(name) != "" {
-			return item{doc: doc, exam: skim(item{doc: doc})}
+			said.doc = doc // also where the frontmatter was approved before
+			break
 		}
 	}
-	return item{}
+	if said.exam = skim(said); said.exam.code == "" {
+		return item{}
+	}
+	return said
 }
 
 // withholdSkills hides the skills of a server of which somebody must look first at what lists say:
