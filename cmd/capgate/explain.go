@@ -56,13 +56,18 @@ func (a *app) here(command string) string {
 // inQuotes is a text as one word to every shell.
 func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// word is the same of a name, which a server may have chosen: without quotes where it needs none.
+// word is the same of a name, which a server may have chosen: without quotes where it needs none, and
+// behind what ends the flags where it reads as one.
 func word(name string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
-	if name != "" && strings.Trim(name, letters) == "" {
-		return name
+	written := name
+	if name == "" || strings.Trim(name, letters) != "" {
+		written = inQuotes(name)
 	}
-	return inQuotes(name)
+	if strings.HasPrefix(name, "-") {
+		return "-- " + written
+	}
+	return written
 }
 
 func (a *app) explain() *cobra.Command {
