@@ -164,6 +164,38 @@ func TestSkillsThatNobodyLists(t *testing.T) {
 	}
 }
 
+// TestSkillsOfNoExtension: nor does a server without the extension, and with no skill that anybody knows of,
+// bring along what is read as a file of one or not at all.
+func TestSkillsOfNoExtension(t *testing.T) {
+	for _, test := range []struct {
+		uri  string
+		good bool
+	}{
+		{"skill://q/SKILL.md", false}, {"SKILL://q/a.md", false}, {"%73kill:q", false}, {"wiki://h/q/SKILL.md", true}, {"skills://h/a", true},
+	} {
+		s := newSkillServer(true, map[string]string{"wiki://h/notes.md": "notes"})
+		s.info.Capabilities = []byte(serverAbilities)
+		s.lists["prompts/list"] = `"prompts":[{"name":"intro"}]`
+		embedded := `{"uri":"` + test.uri + `","text":"` + hiddenText + `"}`
+		s.tamper("wiki://h/notes.md", `{"contents":[{"uri":"wiki://h/notes.md","text":"notes"},`+embedded+`]}`)
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if r.Method != "prompts/get" {
+				return s.read(ctx, r, sink)
+			}
+			return upstream.Answer{Type: "complete", Result: []byte(`{"messages":[{"role":"user","content":{"type":"resource","resource":` + embedded + `}}]}`)}, nil
+		}
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		inEras(t, w, "scout", func(t *testing.T, do ask) {
+			for _, route := range []string{`resources/read {"uri":"wiki://h/notes.md"}`, `prompts/get {"name":"files__intro"}`} {
+				method, params, _ := strings.Cut(route, " ")
+				if a := do(method, params); (a.Error == nil) != test.good || mentions(a, hiddenText) != test.good {
+					t.Errorf("%s with %s: %s", route, test.uri, a.Raw)
+				}
+			}
+		})
+	}
+}
+
 // TestIrregularSkillsChange: who may keep such a skill is told that it has changed, also where no
 // list shows that.
 func TestIrregularSkillsChange(t *testing.T) {

@@ -214,8 +214,8 @@ func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 // holdsSkills is the same by what is known in one catalogue.
 func (c *call) holdsSkills(cat *catalogue, l *line, prompt string, result []byte) bool {
 	i := slices.IndexFunc(cat.sources, func(s source) bool { return s.line == l })
-	if i < 0 || !cat.sources[i].mayHaveSkills() {
-		return i < 0
+	if i < 0 {
+		return true
 	}
 	s := &cat.sources[i]
 	if s.skills.isPrompt(prompt) || prompt == "" && s.secludes(c.exposed) {
