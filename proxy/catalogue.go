@@ -42,6 +42,7 @@ type source struct {
 	editions [listKinds]edition // of its lists
 	skills   claimed            // what of its resources are skills
 	unknown  bool               // nobody knows yet
+	spoke    bool               // the server spoke the extension for them
 }
 
 // tool is one tool of a server under the name that agents call it by.

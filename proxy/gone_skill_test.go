@@ -3,8 +3,12 @@ package proxy_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"capgate/proxy"
 	"capgate/upstream"
 )
 
@@ -36,6 +40,43 @@ func TestSkillsGoneMeanwhile(t *testing.T) {
 			}
 			if a := do(method, of[0]); a.Error != nil { // nothing hides it any more
 				t.Errorf("%s of what is no skill's: %s", method, a.Raw)
+			}
+		})
+	}
+}
+
+// TestSkillsOfTheOneBefore: what a server answered that spoke the extension is not of one that has no skills,
+// though it has been started anew by then and speaks the extension no more.
+func TestSkillsOfTheOneBefore(t *testing.T) {
+	const embedded = `{"uri":"wiki://h/q/SKILL.md","text":"` + hiddenText + `"}`
+	for method, of := range map[string][2]string{
+		"resources/read": {`{"uri":"wiki://h/index"}`, `"contents":[{"uri":"wiki://h/index","text":"index"},` + embedded + `]`},
+		"prompts/get":    {`{"name":"files__guide"}`, `"messages":[{"role":"user","content":{"type":"resource","resource":` + embedded + `}}]`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now, then := newSkillServer(true, nil), newSkillServer(true, nil)
+			then.info.Capabilities = []byte(serverAbilities)
+			for _, s := range []*skillServer{now, then} {
+				s.lists["prompts/list"] = `"prompts":[{"name":"guide"}]`
+			}
+			var restarted atomic.Bool
+			up := now.up(t)
+			up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+				if restarted.Load() {
+					return then.open(ctx, p)
+				}
+				return now.open(ctx, p)
+			}
+			now.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+				restarted.Store(true)
+				now.changed()
+				return upstream.Answer{Type: "complete", Result: []byte(`{"resultType":"complete",` + of[1] + `}`)}, now.hangsUp()
+			}
+			c := start(t, map[string]string{"scout": anyReader}, up).client("scout")
+			c.modern("prompts/list", "{}", "{}")
+			time.Sleep(10 * time.Second) // so that it is started anew at once
+			if a := c.modern(method, of[0], "{}"); a.Error == nil || mentions(a, hiddenText) || then.asked("resources/list") == 0 {
+				t.Errorf("%s: %s", method, a.Raw)
 			}
 		})
 	}

@@ -121,7 +121,8 @@ const maxServedHeads = 1 << 20
 // addServed enters the skills of one server. What is read of them ends where it is too
 // much.
 func (a *assembly) addServed(from *source, items []item) {
-	from.unknown, from.skills = items == nil, newClaimed()
+	from.unknown, from.spoke = items == nil, from.line.speaks.Load()
+	from.skills = newClaimed()
 	needs, heads, before := 0, 0, len(a.skilled)
 	for _, it := range items {
 		s := servedSkill(a.policy, from.up, from.line, it.skill, needs > maxServedNeeds || heads > maxServedHeads)
@@ -155,8 +156,8 @@ func mayBeSkillFile(uri string) bool {
 }
 
 // mayHaveSkills reports whether the server has skills, or speaks the extension, by which it may have
-// some that are in no list.
-func (s *source) mayHaveSkills() bool { return s.skills.any() || s.line.speaks.Load() }
+// some that are in no list. One that is started anew may speak it no more.
+func (s *source) mayHaveSkills() bool { return s.skills.any() || s.spoke || s.line.speaks.Load() }
 
 // unless is the connection that a resource is read over, nil when the resource may be one of
 // a skill's files, or nobody knows.
