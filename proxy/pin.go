@@ -199,9 +199,11 @@ type trial struct {
 	seen    []sighting
 	rulings []ruling
 	pins    map[string]Pin // that are kept
-	room    int            // bytes of definitions that can still be kept, once something is new
+	room    int            // bytes of definitions and of long names that can still be kept, once that is measured
 	count   int            // tools that are known
 	news    map[string]Pin // what has to be saved before the rulings hold
+
+	measured bool
 }
 
 // The most that is kept of one upstream, so that a server that lists ever other
@@ -209,14 +211,15 @@ type trial struct {
 const (
 	maxPins    = 16 << 10 // tools
 	maxWhy     = 128      // bytes of why one waits
-	maxPinName = 128      // bytes of a name, as it is kept
+	maxPinName = 4 << 10  // bytes of a name, as it is kept; that of a resource is a URI
+	pinName    = 128      // the same of one that takes none of the room for definitions
 	maxKept    = 6 << 20  // the same of definitions; of what is beyond, only the hash is kept
 )
 
 // hold rules on every tool.
 func (t *trial) hold(pins map[string]Pin) {
 	t.rulings, t.news = make([]ruling, len(t.seen)), map[string]Pin{}
-	t.pins, t.count = pins, len(pins)
+	t.pins, t.count, t.measured = pins, len(pins), false
 	times := make(map[string]int, len(t.seen))
 	for _, s := range t.seen {
 		times[s.tool]++
@@ -259,7 +262,7 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 	}
 	if pin.Tool == "" {
 		pin.Tool = s.tool
-		t.count++
+		t.count, t.room = t.count+1, t.room-long(s.tool)
 	}
 	t.news[s.tool] = pin
 	if first {
@@ -270,7 +273,29 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 
 // canKeep reports whether there is place for one tool more.
 func (t *trial) canKeep(tool string) bool {
-	return t.count < maxPins && tool != "" && quoted(tool) <= maxPinName
+	if t.count >= maxPins || tool == "" || quoted(tool) > maxPinName {
+		return false
+	}
+	return long(tool) == 0 || long(tool) <= t.left()
+}
+
+// long is how much of the room for definitions a name takes.
+func long(name string) int {
+	if n := quoted(name); n > pinName {
+		return n
+	}
+	return 0
+}
+
+// left is how much room there is still.
+func (t *trial) left() int {
+	if !t.measured {
+		t.measured, t.room = true, maxKept
+		for _, pin := range t.pins {
+			t.room -= pin.Current.size() + pin.Waiting.size() + long(pin.Tool)
+		}
+	}
+	return t.room
 }
 
 // seen is the pin with the first definition that nothing speaks against.
@@ -299,14 +324,8 @@ func (s sighting) reason(pin Pin, current bool) string {
 
 // definition is a definition as it is kept.
 func (t *trial) definition(s sighting, hash string) *Definition {
-	if len(t.news) == 0 {
-		t.room = maxKept
-		for _, pin := range t.pins {
-			t.room -= pin.Current.size() + pin.Waiting.size()
-		}
-	}
 	d := &Definition{Hash: hash, Seen: t.now, Text: string(canonical(nil, s.definition))}
-	if d.size() > t.room {
+	if d.size() > t.left() {
 		d.Text = ""
 	}
 	t.room -= d.size()

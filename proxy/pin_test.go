@@ -303,6 +303,28 @@ func TestRoom(t *testing.T) {
 	judgeList(t, b, proxy.Tofu, codeList{quarantine}, toolNamed("t39", "y"))
 }
 
+// TestLongNames: what has a long name is pinned, as far as there is room, and the pins can be read.
+func TestLongNames(t *testing.T) {
+	d := &drawer{}
+	b := proxy.NewBoard(d, "s")
+	var defs []string
+	for i := range 3000 {
+		defs = append(defs, toolNamed(fmt.Sprintf("t%d_", i)+strings.Repeat("n", proxy.MaxPinName-10), "x"))
+	}
+	got, err := b.Judge(proxy.Tofu, pinDay, valuesOf(t, defs...)...)
+	if err != nil || got[0] != "" || got[len(got)-1] != quarantine {
+		t.Fatalf("%q, %q, %v", got[0], got[len(got)-1], err)
+	}
+	kept := 0
+	for _, pin := range d.pins(t) {
+		kept += len(pin.Tool) + len(pin.Current.Text)
+	}
+	if kept > proxy.MaxKept || kept < proxy.MaxKept/2 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	judgeList(t, proxy.NewBoard(d, "s"), proxy.Tofu, codeList{"", quarantine, ""}, defs[0], defs[len(defs)-1], toolNamed("short", "x"))
+}
+
 // TestInOneProcess: agents that list at the same time agree.
 func TestInOneProcess(t *testing.T) {
 	b := proxy.NewBoard(&drawer{}, "s")

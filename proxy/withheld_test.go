@@ -106,7 +106,7 @@ func TestWithheldSkills(t *testing.T) {
 func approveNamed(t *testing.T, kept *drawer, name string) {
 	t.Helper()
 	for _, pin := range kept.pins(t) {
-		if pin.Tool == name {
+		if pin.Tool == name && pin.Waiting != nil {
 			kept.approve(t, name, pin.Waiting.Hash)
 		}
 	}
@@ -335,6 +335,37 @@ func TestWithheldSkillNamesLater(t *testing.T) {
 		if serve(test.file); mentions(look(), ".md") != test.shown {
 			t.Errorf("%q: %s", test.file, look().Raw)
 		}
+	}
+}
+
+// TestWithheldLongNames: what waits is approved however long its URI is, as most are that can be read.
+func TestWithheldLongNames(t *testing.T) {
+	long := strings.Repeat("a-long-way-down/", 40)
+	main := "---\nname: odd\ndescription: Greets.\u200b\n---\nHi.\n"
+	s := newSkillServer(true, map[string]string{"skill://" + long + "odd/SKILL.md": main})
+	s.list(`{"uri":"skill://` + long + `odd/SKILL.md","frontmatter":{"name":"odd"},"resources":[` + manifestEntry("skill://"+long+"odd/SKILL.md", main) + `]}`)
+	s.lists["resources/list"] = `"resources":[{"uri":"note://` + long + `odd","name":"n","title":"\u200b"}]`
+	s.lists["resources/templates/list"] = `"resourceTemplates":[{"uriTemplate":"memo://` + long + `odd/{x}","name":"n","title":"\u200b"}]`
+	kept := &drawer{}
+	w := startWith(t, proxy.Options{Pins: kept}, map[string]string{"scout": everything}, s.up(t))
+	c := w.client("scout")
+	for _, shown := range []bool{false, true} {
+		for _, method := range []string{"skills/list", "resources/list", "resources/templates/list"} {
+			if a := c.modern(method, "{}", "{}"); mentions(a, "odd") != shown {
+				t.Errorf("%s: %s", method, a.Raw)
+			}
+		}
+		all, _, err := w.server.LookSkills(t.Context(), "agents/scout")
+		if err != nil || len(all) != 1 || (all[0].Waits == "") != shown {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if kept.data == nil {
+			t.Fatal("nothing waits")
+		}
+		for _, pin := range kept.pins(t) {
+			approveNamed(t, kept, pin.Tool)
+		}
+		w.server.Recheck()
 	}
 }
 
