@@ -371,9 +371,9 @@ func (l *line) restore() (done bool) {
 
 // wanted reports whether somebody watches a resource who may read it still. The lock is held.
 func (l *line) wanted(uri string, f *following) bool {
-	p, skill := l.tenant.server.policy.Load(), l.listed(uri)
+	of := l.listed(uri)
 	for t := range f.watchers {
-		if skill || p.Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed() {
+		if t.mayHear(l, of, uri) {
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // changed tells those who watch a resource, or one that it is a part of, that it has changed.
 // A file of a skill is looked for in the list, as that says which it is.
 func (l *line) changed(uri string) {
-	if l.listed(uri) {
+	if l.listed(uri) != nil {
 		l.lists[skillList].renew()
 		l.tenant.touched(none)
 		return
@@ -107,6 +107,15 @@ func (cat *catalogue) tells(l *line, uri string) bool {
 // mayRead reports whether the agent may read a resource of a server by now.
 func (t *tenant) mayRead(l *line, uri string) bool {
 	return t.server.policy.Load().Gate.Resource(t.agent, l.up().resources(), uri).Decision.Allowed()
+}
+
+// mayHear is the same of what is a file of a skill: whether the agent satisfies that.
+func (t *tenant) mayHear(l *line, of *served, uri string) bool {
+	if of == nil {
+		return t.mayRead(l, uri)
+	}
+	p := t.server.policy.Load()
+	return p.Gate.Skill(t.agent, of.understood(p)).Satisfied
 }
 
 // still says, whenever it is asked, whether the agent may be told of a resource.

@@ -445,18 +445,20 @@ func (f *bundled) mimeType() string {
 	return ""
 }
 
-// listed reports whether a resource of the server is a file of a skill that it lists.
-func (l *line) listed(uri string) bool {
+// listed finds the skill that a server lists of which a resource is a file, nil for none.
+func (l *line) listed(uri string) *served {
 	g := &l.lists[skillList]
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.ContainsFunc(g.items, func(it item) bool {
+	for _, it := range g.items {
 		if !strings.HasPrefix(uri, it.skill.root) { // as of most
-			return false
+			continue
 		}
-		_, ok := it.skill.file(uri)
-		return ok || uri == it.skill.uri()
-	})
+		if _, ok := it.skill.file(uri); ok || uri == it.skill.uri() {
+			return it.skill
+		}
+	}
+	return nil
 }
 
 // tellReaders tells those who watch files of skills which of them have changed. Files

@@ -100,8 +100,11 @@ func (l *listener) strays() bool {
 // rewatch watches the same with the server as it is reached now, nil where that is not to be.
 func (t *tenant) rewatch(uri string, w *watched, digest string) *watched {
 	p := t.server.policy.Load()
-	u := p.upstream(w.line.made.Name)
-	if u == nil || digest == "" && !p.Gate.Resource(t.agent, u.resources(), uri).Decision.Allowed() {
+	u, of := p.upstream(w.line.made.Name), w.line.listed(w.uri)
+	switch {
+	case u == nil || digest != "" && (of == nil || !t.mayHear(w.line, of, w.uri)):
+		return nil
+	case digest == "" && !p.Gate.Resource(t.agent, u.resources(), uri).Decision.Allowed():
 		return nil
 	}
 	l, err := t.line(u)
