@@ -193,6 +193,23 @@ func TestFlawedURIs(t *testing.T) {
 	}
 }
 
+// TestSkillsDescribedOtherwise: the operator is told why a skill is shown to nobody of which the list of its server
+// says something else than it does itself.
+func TestSkillsDescribedOtherwise(t *testing.T) {
+	for text, why := range map[string]string{
+		skillText("q", "", "Fine.\n"):  "the list of its server describes it otherwise than it does itself",
+		"---\nname: q\nname: q\n---\n": `the key "name" stands twice in the frontmatter`,
+	} {
+		s := newSkillServer(true, map[string]string{"skill://q/SKILL.md": text})
+		s.list(strings.Replace(s.entries()[0], "About q.", "Better.", 1))
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		all, _, err := w.server.LookSkills(t.Context(), "agents/scout")
+		if err != nil || len(all) != 1 || all[0].Visible || all[0].Why != why {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+}
+
 // TestWhyNoResource: the agent is told that there is none, and the operator why.
 func TestWhyNoResource(t *testing.T) {
 	for _, test := range []struct{ skills, uri, why string }{

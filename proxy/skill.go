@@ -105,7 +105,7 @@ func (p *Policy) readSkill(from *served, text []byte) *skills.Skill {
 	}
 	about := p.Skills.Parse(as)
 	if from.description != "" && from.description != about.Description {
-		return &skills.Skill{HeadSize: about.HeadSize}
+		return &skills.Skill{HeadSize: about.HeadSize, Broken: cmp.Or(about.Broken, "the list of its server describes it otherwise than it does itself")}
 	}
 	return about
 }
