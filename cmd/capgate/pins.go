@@ -233,7 +233,7 @@ func (a *app) printDifference(r pinRow) {
 		u.printf("  %s\n", u.paint(color, plain(string(line.Sign)+" "+line.Text)))
 	}
 	if r.Hidden != "" {
-		u.note("to approve it: capgate pins approve %s %s %s", r.Upstream, word(r.Tool), r.pin.Offered().Hash)
+		u.note("to approve it: %s", a.here(fmt.Sprintf("capgate pins approve %s %s %s", r.Upstream, word(r.Tool), r.pin.Offered().Hash)))
 	}
 }
 
