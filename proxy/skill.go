@@ -146,15 +146,6 @@ func (s *source) secludes(uri string) bool {
 	return isSkillURI(uri) || as.any && mayBeSkillFile(uri) || slices.ContainsFunc(as.places, isSkillFile) || s.skills.has(as)
 }
 
-// isSkillFile reports whether a place is that of a SKILL.md.
-func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower(skillFile) }
-
-// mayBeSkillFile reports whether a URI that servers read in different ways names one.
-func mayBeSkillFile(uri string) bool {
-	text := unescaped(uri)
-	return text == skillPrefix || strings.Contains(text, strings.ToLower(skillFile))
-}
-
 // mayHaveSkills reports whether the server has skills, or speaks the extension, by which it may have
 // some that are in no list. One that is started anew may speak it no more.
 func (s *source) mayHaveSkills() bool { return s.skills.any() || s.spoke || s.line.speaks.Load() }

@@ -196,6 +196,15 @@ func isSkillURI(uri string) bool {
 	return strings.HasPrefix(looseURI(uri), skillPrefix)
 }
 
+// isSkillFile reports whether a place is that of a SKILL.md.
+func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower(skillFile) }
+
+// mayBeSkillFile reports whether a URI that servers read in different ways names one.
+func mayBeSkillFile(uri string) bool {
+	text := unescaped(uri)
+	return text == skillPrefix || strings.Contains(text, strings.ToLower(skillFile))
+}
+
 // within reports whether a URI is that of a folder, or of something in it.
 func within(folder, uri string) bool {
 	rest, ok := strings.CutPrefix(uri, folder)
