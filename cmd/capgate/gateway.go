@@ -442,11 +442,7 @@ func (g *gateway) narrow(roster *agents.Roster) error {
 // acceptable refuses a configuration that allows more than its own tests say.
 func acceptable(view capability.View) func(*config.Config) error {
 	return func(cfg *config.Config) error {
-		roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
-		if err != nil {
-			return err
-		}
-		w, err := newWorld(cfg, roster, view)
+		w, err := loadWorld(cfg, view)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"capgate/gate"
 	"capgate/mapping"
 	"capgate/proxy"
+	"capgate/secrets"
 	"capgate/skills"
 )
 
@@ -53,11 +55,7 @@ func (a *app) load() (*world, error) {
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, err
 	}
-	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
-	if err != nil {
-		return nil, broken(err, "")
-	}
-	w, err := newWorld(cfg, roster, view)
+	w, err := loadWorld(cfg, view)
 	if err != nil {
 		return nil, broken(err, "")
 	}
@@ -78,9 +76,43 @@ func configuration(named string, view capability.View) (*config.Config, []capabi
 	return cfg, findings, nil
 }
 
+// loadWorld reads the records that a configuration names beside all else that it does.
+func loadWorld(cfg *config.Config, view capability.View) (*world, error) {
+	var g *ground
+	var unread error
+	var beside sync.WaitGroup
+	beside.Go(func() { g, unread = readGround(cfg, view) })
+	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
+	beside.Wait()
+	if err = cmp.Or(err, unread); err != nil {
+		return nil, err
+	}
+	return g.world(roster)
+}
+
 // newWorld puts together what a configuration and its records mean. It starts
 // nothing.
 func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (*world, error) {
+	g, err := readGround(cfg, view)
+	if err != nil {
+		return nil, err
+	}
+	return g.world(roster)
+}
+
+// ground is what a configuration means whatever the records say.
+type ground struct {
+	cfg      *config.Config
+	view     capability.View
+	own      []capability.Root
+	fence    capability.Fence
+	mappings map[string]*mapping.Mapping
+	keeper   *secrets.Keeper
+	skills   *skills.Library
+	findings []capability.Finding
+}
+
+func readGround(cfg *config.Config, view capability.View) (*ground, error) {
 	own, err := cfg.Own(view)
 	if err != nil {
 		return nil, err
@@ -98,15 +130,21 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 		return nil, err
 	}
 	lib := skills.Load(cfg.SkillOptions(view), cfg.Skills.Folders...)
-	findings = append(findings, lib.Findings()...)
-	findings = append(findings, strangers(cfg, roster)...)
-	findings = append(findings, unofferedTools(roster)...)
-	findings = append(findings, undeclared(cfg, mappings, roster)...)
+	return &ground{
+		cfg: cfg, view: view, own: own, fence: fence(own, sealed, view), mappings: mappings, keeper: keep, skills: lib,
+		findings: append(findings, lib.Findings()...),
+	}, nil
+}
+
+// world puts together what the configuration means for the agents of a roster.
+func (g *ground) world(roster *agents.Roster) (*world, error) {
+	cfg := g.cfg
+	findings := slices.Concat(roster.Findings(), g.findings, strangers(cfg, roster), unofferedTools(roster), undeclared(cfg, g.mappings, roster))
 	w := &world{
-		cfg: cfg, roster: roster, view: view, own: own, findings: append(roster.Findings(), findings...),
-		gate: &gate.Gate{Roster: roster, Fence: fence(own, sealed, view), Wide: cfg.Skills.Wide},
+		cfg: cfg, roster: roster, view: g.view, own: g.own, findings: findings,
+		gate: &gate.Gate{Roster: roster, Fence: g.fence, Wide: cfg.Skills.Wide},
 		servers: &servers{
-			cfg: cfg, view: view, mappings: mappings, keeper: keep, log: slog.New(slog.DiscardHandler),
+			cfg: cfg, view: g.view, mappings: g.mappings, keeper: g.keeper, log: slog.New(slog.DiscardHandler),
 			slots: newSlots(cfg.Limits.UpstreamProcesses),
 		},
 	}
@@ -120,8 +158,8 @@ func newWorld(cfg *config.Config, roster *agents.Roster, view capability.View) (
 		return nil, err
 	}
 	w.policy = &proxy.Policy{
-		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Skills: lib,
-		Introspection: !cfg.Unseen, Secrets: keep,
+		Gate: w.gate, Credentials: new(agents.Credentials), Upstreams: ups, Providers: providers, Skills: g.skills,
+		Introspection: !cfg.Unseen, Secrets: g.keeper,
 	}
 	w.policy.Hash = policyHash(w)
 	w.gate.Tools = w.policy.Tool
