@@ -21,12 +21,12 @@ type URI struct {
 }
 
 // ReadURI reads the name of a resource. What has no scheme is read like what stands behind one.
-func ReadURI(text string) URI {
+func ReadURI(text string) *URI {
 	scheme, rest, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
 		scheme, rest = "", text
 	}
-	u := URI{Scheme: strings.ToLower(scheme)}
+	u := &URI{Scheme: strings.ToLower(scheme)}
 	u.astray = astray(u.Scheme, rest)
 	where := unqueried(rest)
 	if strings.HasPrefix(rest, "//") {
@@ -39,13 +39,13 @@ func ReadURI(text string) URI {
 }
 
 // Odd says what of a URI servers read in different ways, "" where all read it alike. It finishes the sentence "the URI …".
-func (u URI) Odd() string { return u.odd }
+func (u *URI) Odd() string { return u.odd }
 
 // Astray says how a URI may lead out of whatever it seems to be in, so that no grant is of it. It is a sentence.
-func (u URI) Astray() string { return u.astray }
+func (u *URI) Astray() string { return u.astray }
 
 // Plain reports whether all servers take a URI for the same. What is not may be whatever begins with its scheme.
-func (u URI) Plain() bool { return u.odd == "" && u.astray == "" }
+func (u *URI) Plain() bool { return u.odd == "" && u.astray == "" }
 
 // isScheme reports whether what stands before a colon is the scheme of a URI.
 func isScheme(text string) bool {

@@ -253,7 +253,7 @@ func TestDeclaration(t *testing.T) {
 // What a server may take for a resource that an entry is of needs what that entry says.
 func TestResourceSpelling(t *testing.T) {
 	m := parseKinds(t)
-	const internal, any = "records.update  internal/a; ", "records.update never: nokey; "
+	const internal, whole = "records.update  internal/a; ", "records.update never: nokey; "
 	for uri, want := range map[string]string{
 		"https://INTRANET.example/x":      "resource.read https://INTRANET.example/x; ",
 		"https://intranet.example:443/x":  "resource.read https://intranet.example:443/x; ",
@@ -263,20 +263,20 @@ func TestResourceSpelling(t *testing.T) {
 		"docs:internal/a":                 "records.update  internal/a; records.update  ternal/a; ",
 		"docs:///internal/a":              "records.update  /internal/a; ",
 		"docs://Internal/a":               "records.update  Internal/a; ",
-		"docs://%69nternal/a":             any,
-		"docs://x@internal/a":             any,
-		"docs://internal:/a":              any,
-		"docs://internal:80/a":            any,
-		"docs://x%3f@internal/a":          any,
-		"docs://x%23%40y@internal/a":      any,
-		"docs:x://internal/a":             any,
-		"docs:///internal/a://b":          any,
+		"docs://%69nternal/a":             whole,
+		"docs://x@internal/a":             whole,
+		"docs://internal:/a":              whole,
+		"docs://internal:80/a":            whole,
+		"docs://x%3f@internal/a":          whole,
+		"docs://x%23%40y@internal/a":      whole,
+		"docs:x://internal/a":             whole,
+		"docs:///internal/a://b":          whole,
 		"docs://al%6C":                    "memory.read; ",
 		"docs://docs://internal/a":        "memory.read never: the URI holds its own scheme once more",
-		"docs://x//internal/a":            any,
+		"docs://x//internal/a":            whole,
 		"docs:xxinternal/a":               "records.update  xxinternal/a; records.update  internal/a; ",
-		"docs://internal;x/a":             any,
-		"docs://internal:x?y":             any,
+		"docs://internal;x/a":             whole,
+		"docs://internal:x?y":             whole,
 		"docs://all%20":                   "memory.read",
 		"docs://all/":                     "memory.read all/; ",
 		"docs://all?x":                    "memory.read all?x; ",

@@ -146,7 +146,7 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 // resource returns what is known of the resource with a URI. The first entry that it is of to every server decides; what those before
 // it say that it is of to some is needed as well. Where servers may take it for anything, all is that
 // any entry of its scheme says.
-func (m *Mapping) resource(uri string, as capability.URI) resource {
+func (m *Mapping) resource(uri string, as *capability.URI) resource {
 	var all resource
 	whole := false
 	if m != nil {
@@ -202,7 +202,7 @@ func unmapped(scheme string) resource {
 }
 
 // resource reads a URI by one role.
-func (r *reading) resource(role role, at place, uri string, as capability.URI) error {
+func (r *reading) resource(role role, at place, uri string, as *capability.URI) error {
 	rest := uri[len(as.Scheme)+1:]
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
@@ -234,7 +234,7 @@ func (r *reading) resource(role role, at place, uri string, as capability.URI) e
 // keysOf returns what servers may take for the key that a URI names: some look at nothing of it from where a query or
 // fragment begins, and where it has no host, at two letters less or at nothing behind a colon. Where they may take it for
 // anything, or some of it for a user or a port, it is any key, which the empty word says.
-func keysOf(rest string, as capability.URI) []string {
+func keysOf(rest string, as *capability.URI) []string {
 	key, hosted := strings.CutPrefix(rest, "//")
 	if as.Odd() != "" || hosted && len(as.Places) > 1 {
 		return []string{""}
