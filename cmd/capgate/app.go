@@ -11,7 +11,8 @@ import (
 // app is what all commands share: the terminal, the settings, the exit code.
 type app struct {
 	ui       *ui
-	code     int // the exit code of a command that ran, 0 unless it says otherwise
+	began    bool // a command runs, so that the line of it makes sense
+	code     int  // the exit code of a command that ran, 0 unless it says otherwise
 	settings config.Settings
 	lines    *lines // of the log; nil before there is one
 	listen   string // where to listen instead of where the configuration says, "" for there
@@ -54,7 +55,22 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 		return root
 	}
 	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
-	return completed(root)
+	return a.noticed(completed(root))
+}
+
+// noticed has it noted when a command, or one below it, begins to run: what fails before that is
+// the line.
+func (a *app) noticed(cmd *cobra.Command) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		a.noticed(c)
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.began = true
+			return run(cmd, args)
+		}
+	}
+	return cmd
 }
 
 // gateway makes the command that runs a gateway if that is what the arguments begin with.

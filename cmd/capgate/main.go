@@ -66,7 +66,11 @@ func run(ctx context.Context, args []string, std stdio) int {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	err := cmp.Or(root.ExecuteContext(ctx), a.ui.lost)
+	cmd, err := root.ExecuteContextC(ctx)
+	if _, told := errors.AsType[*exit](err); err != nil && !told && !a.began {
+		err = usage(err, cmd.CommandPath()+" --help shows what it takes")
+	}
+	err = cmp.Or(err, a.ui.lost)
 	if a.lines != nil {
 		_ = a.lines.flush() // nobody could be told
 	}
