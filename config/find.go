@@ -30,6 +30,7 @@ func Find(explicit, cwd, xdg, home string) (string, error) {
 		return absolute(explicit, capability.View{Cwd: cwd}), nil
 	}
 	var found []string
+	var unseen error // why the last of them cannot be looked at
 	for _, dir := range []string{cwd, userDir(xdg, home)} {
 		if dir == "" || len(found) > 0 && isSame(dir, cwd) {
 			continue
@@ -37,7 +38,7 @@ func Find(explicit, cwd, xdg, home string) (string, error) {
 		file := path.Join(dir, FileName)
 		_, err := os.Lstat(file)
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			found = append(found, file)
+			found, unseen = append(found, file), err
 		}
 	}
 	switch len(found) {
@@ -46,10 +47,11 @@ func Find(explicit, cwd, xdg, home string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", &Error{
-		Text: "there are two configurations: " + found[0] + ", and the user's own " + found[1],
-		Hint: "name the one that is meant with -c",
+	text := "there are two configurations: " + found[0] + ", and the user's own " + found[1]
+	if unseen != nil {
+		text = "there is a configuration " + found[0] + ", and whether the user has one cannot be looked at: " + unseen.Error()
 	}
+	return "", &Error{Text: text, Hint: "name the one that is meant with -c"}
 }
 
 // isSame reports whether two names lead to one folder. A file that two folders hold means

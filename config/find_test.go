@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"capgate/config"
@@ -54,5 +55,18 @@ func TestFind(t *testing.T) {
 				t.Errorf("%v has no hint", err)
 			}
 		})
+	}
+}
+
+// TestFindUnseen: of what cannot be looked at nobody says that it is there.
+func TestFindUnseen(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "here/capgate.yml"), "")
+	if err := os.Symlink(".config", filepath.Join(dir, ".config")); err != nil { // no way leads through it
+		t.Fatal(err)
+	}
+	_, err := config.Find("", filepath.Join(dir, "here"), "", dir)
+	if list := config.Errors(err); len(list) != 1 || list[0].Hint == "" || strings.Contains(list[0].Text, "there are two") || !strings.Contains(list[0].Text, "cannot be looked at") {
+		t.Errorf("Find says %v", err)
 	}
 }
