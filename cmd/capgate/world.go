@@ -57,7 +57,7 @@ func (a *app) load() (*world, error) {
 	}
 	w, err := loadWorld(cfg, view)
 	if err != nil {
-		return nil, broken(err, "")
+		return nil, broken(err, "make the folder, or name another under agents: in "+a.ui.short(cfg.File))
 	}
 	w.file, w.findings = file, slices.Concat(findings, w.findings)
 	return w, nil
