@@ -74,6 +74,9 @@ func (a *app) agentsList() *cobra.Command {
 			for _, r := range rows {
 				a.printRow(r)
 			}
+			if len(rows) == 0 {
+				a.ui.note("there are no agents; %s makes one", a.here("capgate agents create AGENT"))
+			}
 			return nil
 		},
 	}
