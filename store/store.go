@@ -244,6 +244,9 @@ func (s *Store) place(bucket, key string) (place, error) {
 }
 
 func (p place) failed(verb string, err error) error {
+	if errors.Is(err, errDamaged) { // nobody else can say which file that is
+		err = fmt.Errorf("%w: its file is %s", err, p.path)
+	}
 	return fmt.Errorf("%s %.80q in %q: %w", verb, p.key, p.bucket, plain(err))
 }
 
