@@ -241,12 +241,13 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		d.blocked = e.Blocked
 		return
 	}
-	d.hint = stay + ", or " + ask
-	if d.held == nil {
+	switch {
+	case d.held == nil:
 		d.hint = ask
-	}
-	if e.Special {
-		d.hint += " (this is not of the public internet, so that no wildcard covers it and it has to be named)"
+	case e.Special: // in front, as the command is pasted up to its end
+		d.hint = stay + " (no wildcard covers what is not of the public internet), or " + ask
+	default:
+		d.hint = stay + ", or " + ask
 	}
 }
 

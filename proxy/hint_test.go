@@ -52,8 +52,7 @@ func TestHints(t *testing.T) {
 		},
 		"a special address": {
 			record: docs, tool: "get", args: `{"url":"http://169.254.169.254/latest"}`,
-			hint: "stay within what is held, or ask the operator for: capgate agents grant scout 'net.get{hosts=[169.254.169.254]}'" +
-				" (this is not of the public internet, so that no wildcard covers it and it has to be named)",
+			hint: "stay within what is held (no wildcard covers what is not of the public internet), or ask the operator for: capgate agents grant scout 'net.get{hosts=[169.254.169.254]}'",
 		},
 		"a public address": {
 			record: docs, tool: "get", args: `{"url":"https://example.org/"}`,
