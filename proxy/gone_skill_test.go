@@ -104,8 +104,8 @@ func TestSkillTakenWhileWatched(t *testing.T) {
 		}{{reader, 1, 2}, {anyReader, 1, 3}, {fetcher, 3, 4}, {anyReader, 3, 5}} {
 			w.write("scout", test.record)
 			if i == 3 { // by another line
-				w.ups[0] = s.up(t)
-				w.ups[0].Identity = "another"
+				another := s.up(t)
+				another.Identity, w.ups = "another", []*proxy.Upstream{another}
 			}
 			w.adopt()
 			time.Sleep(5 * time.Second)
