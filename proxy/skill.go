@@ -458,25 +458,31 @@ func (t *tenant) tellReaders(cat *catalogue) {
 	t.mu.Lock()
 	sessions, streams := t.listening()
 	t.mu.Unlock()
+	tell := func(changed []string, notify func(method string, params []byte, may func() bool)) {
+		for _, uri := range changed {
+			if body, ok := t.server.news(uri); ok {
+				notify(resourceUpdated, body, t.shows(cat.bundled[uri].skill))
+			}
+		}
+	}
 	for _, s := range sessions {
 		s.mu.Lock()
 		changed := cat.changed(s.watched)
 		s.mu.Unlock()
-		for _, uri := range changed {
-			if body, ok := t.server.news(uri); ok {
-				s.notify(resourceUpdated, body, nil)
-			}
-		}
+		tell(changed, s.notify)
 	}
 	for _, l := range streams {
 		l.mu.Lock()
 		changed := cat.changed(l.watched)
 		l.mu.Unlock()
-		for _, uri := range changed {
-			if body, ok := t.server.news(uri); ok {
-				l.notify(resourceUpdated, body, nil)
-			}
-		}
+		tell(changed, l.notify)
+	}
+}
+
+// shows says, whenever it is asked, whether the agent satisfies a skill that it was shown.
+func (t *tenant) shows(s *skill) func() bool {
+	return func() bool {
+		return (s.line == nil || s.line.inUse()) && t.server.policy.Load().Gate.Skill(t.agent, s.about).Satisfied
 	}
 }
 
