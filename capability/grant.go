@@ -65,10 +65,6 @@ func (d dimension) matchAll(uri, scheme string) bool {
 	if d.any {
 		return true
 	}
-	all, err := newName(scheme+"://*", pattern.Query)
-	if err != nil {
-		return false
-	}
 	var rows []pattern.Row
 	for _, p := range d.patterns {
 		if text, ok := p.word.Literal(); ok && text == uri {
@@ -76,8 +72,23 @@ func (d dimension) matchAll(uri, scheme string) bool {
 		}
 		rows = append(rows, pattern.Row{p.given})
 	}
-	return scheme != "" && pattern.Covers(rows, pattern.Row{all.given}, make([]pattern.Universe, 1)).Yes
+	if !d.match(scheme + "://" + unlikely) { // as nearly all are not
+		return false
+	}
+	all, err := allOf(scheme)
+	return err == nil && pattern.Covers(rows, pattern.Row{all.given}, make([]pattern.Universe, 1)).Yes
 }
+
+// allOf is the pattern of all that a scheme has, or of whatever there is.
+func allOf(scheme string) (name, error) {
+	if scheme != "" {
+		scheme += "://"
+	}
+	return newName(scheme+"*", pattern.Query)
+}
+
+// unlikely is a name that hardly anything is called.
+const unlikely = "\uFFFD.\uFFFD/\uFFFD"
 
 // argRule limits one argument of a tool: it must be there, and match.
 type argRule struct {
@@ -128,10 +139,7 @@ func (g *Grant) Wide() string {
 // isEverywhere reports whether a range is of all addresses, special ones included.
 func (h Host) isEverywhere() bool { return h.net.IsValid() && h.net.Bits() == 0 }
 
-func (g *Grant) matchesAnyName() bool {
-	const unlikely = "\uFFFD.\uFFFD/\uFFFD"
-	return g.dims[0].match(unlikely)
-}
+func (g *Grant) matchesAnyName() bool { return g.dims[0].match(unlikely) }
 
 // String writes the grant in effect in compact form.
 func (g *Grant) String() string { return g.text }

@@ -156,6 +156,35 @@ func TestAstray(t *testing.T) {
 	}
 }
 
+// What may be any other of its scheme is passed on by whoever has all of that, or has it written out.
+func TestOddURIPassedOn(t *testing.T) {
+	for _, test := range []struct {
+		held, passed string
+		want         bool
+	}{
+		{`resource.read{uris=["docs://a/*"]}`, `resource.read{uris=["docs://a/b"]}`, true},
+		{`resource.read{uris=["docs://a/*"]}`, `resource.read{uris=["docs://a//b"]}`, false},
+		{`resource.read{uris=["docs://a//*"]}`, `resource.read{uris=["docs://a//b"]}`, false},
+		{`resource.read{uris=["docs://{\uFFFD,a}*"]}`, `resource.read{uris=["docs://a//b"]}`, false},
+		{`resource.read{uris=["docs://a/*"]}`, `resource.read{uris=["docs://a/b","docs://a/[~]"]}`, true}, // which is of nothing
+		{`resource.read{uris=["docs://a/*"]}`, `resource.read{uris=["docs://a/b","docs://a/\\~b"]}`, false},
+		{`resource.read{uris=["docs://*"]}`, `resource.read{uris=["docs://a//b"]}`, true},
+		{`resource.read{uris=["docs://a//b"]}`, `resource.read{uris=["docs://a//b"]}`, true},
+		{`resource.read{uris=["a*"]}`, `resource.read{uris=["a//b"]}`, false},
+		{`resource.read{uris=["{*,x}"]}`, `resource.read{uris=["a//b"]}`, true},
+		{`resource.read{uris=["*"]}`, `resource.read{uris=["a//b"]}`, true},
+	} {
+		held, passed := compile(t, test.held), compile(t, test.passed)
+		if gaps := held.Covers(passed); (len(gaps) == 0) != test.want {
+			t.Errorf("%s from %s: %v", test.passed, test.held, gaps)
+		}
+		q := need(t, `resource.read{uri="docs://a//b",server=s}`)
+		if test.want && passed.Decide(q).Allowed() && !held.Decide(q).Allowed() {
+			t.Errorf("%s is passed on by %s", test.passed, test.held)
+		}
+	}
+}
+
 // TestOddURI: what may be any other of its scheme takes a grant of all that has, or one that spells it out.
 func TestOddURI(t *testing.T) {
 	for _, test := range []struct {
