@@ -129,7 +129,11 @@ func (r *reading) uri(m *Mapping, at place, uri string) error {
 	}
 	uri = strings.ToLower(scheme) + ":" + rest
 	as := capability.ReadURI(uri)
-	res := m.resource(uri, as)
+	return r.resources(m.resource(uri, as), at, uri, as)
+}
+
+// resources reads the name of a resource by all that is known of it.
+func (r *reading) resources(res resource, at place, uri string, as *capability.URI) error {
 	for _, f := range res.fixed {
 		if err := r.fixed(f); err != nil {
 			return err
@@ -151,7 +155,7 @@ func (m *Mapping) resource(uri string, as *capability.URI) resource {
 	whole := false
 	if m != nil {
 		for _, res := range m.resources {
-			if res.scheme != as.Scheme {
+			if res.scheme != as.Scheme && as.Scheme != "" {
 				continue
 			}
 			written := res.uri == uri || res.prefix && strings.HasPrefix(uri, res.uri)
@@ -203,7 +207,7 @@ func unmapped(scheme string) resource {
 
 // resource reads a URI by one role.
 func (r *reading) resource(role role, at place, uri string, as *capability.URI) error {
-	rest := uri[len(as.Scheme)+1:]
+	rest := strings.TrimPrefix(uri[len(as.Scheme):], ":")
 	text, why := uri, ""
 	switch reads := role.reads.(type) {
 	case path:
@@ -220,6 +224,9 @@ func (r *reading) resource(role role, at place, uri string, as *capability.URI) 
 			r.word(reads, at, key)
 		}
 		return nil
+	}
+	if as.Scheme == "" {
+		why = "the name of the resource has no scheme"
 	}
 	if why != "" {
 		return r.need(at, capability.Beyond(role.reads.verbs()[0], why), nil)

@@ -182,9 +182,8 @@ func (w word) read(r *reading, at place) error {
 		if strings.Contains(text, ":") {
 			return r.uri(r.tool.of, at, text)
 		}
-		if why := capability.ReadURI(text).Astray(); why != "" {
-			return r.need(at, capability.Beyond(w.verb, why), nil)
-		}
+		as := capability.ReadURI(text)
+		return r.resources(r.tool.of.resource(text, as), at, text, as)
 	}
 	r.word(w, at, text)
 	return nil

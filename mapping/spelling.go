@@ -19,9 +19,12 @@ func (res *resource) spell() (odd string) {
 	return capability.ReadURI(text).Odd()
 }
 
-// meets reports whether an entry is of what is in some place.
+// meets reports whether an entry is of what is in some place, of whatever scheme where that says none.
 func (res *resource) meets(place string) bool {
 	own := strings.TrimSuffix(res.place, "/")
+	if place[0] == ':' {
+		own = own[len(res.scheme):]
+	}
 	below, ok := strings.CutPrefix(place, own)
 	switch {
 	case !ok:
