@@ -18,6 +18,8 @@ type unwilling struct {
 	taker
 	wake chan struct{}
 	sent int
+
+	answered bool
 }
 
 func (w *unwilling) Write(p []byte) (int, error) {
@@ -25,6 +27,7 @@ func (w *unwilling) Write(p []byte) (int, error) {
 		<-w.wake
 		w.sent++
 	}
+	w.answered = w.answered || strings.Contains(string(p[max(0, len(p)-64):]), `"content":[]`)
 	return len(p), nil
 }
 
@@ -65,7 +68,7 @@ func TestUntakenOfCallsIsBounded(t *testing.T) {
 		close(wake)
 		calls.Wait()
 		for _, out := range outs {
-			if out.sent == 0 {
+			if !out.answered {
 				t.Error("an answer is lost")
 			}
 		}
