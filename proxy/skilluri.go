@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"capgate/mapping"
 )
 
 const (
@@ -193,7 +195,7 @@ func isSkillURI(uri string) bool {
 	if uri != "" && uri[0] > ' ' && uri[0] < utf8.RuneSelf && !strings.ContainsRune("sS%", rune(uri[0])) {
 		return false // as most are
 	}
-	return strings.HasPrefix(looseURI(uri), skillPrefix)
+	return strings.HasPrefix(looseURI(uri[:min(len(uri), mapping.MaxURI)]), skillPrefix)
 }
 
 // isSkillFile reports whether a place is that of a SKILL.md.
@@ -201,8 +203,8 @@ func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower
 
 // mayBeSkillFile reports whether a URI that servers read in different ways names one.
 func mayBeSkillFile(uri string) bool {
-	text := unescaped(uri)
-	return text == skillPrefix || strings.Contains(text, strings.ToLower(skillFile))
+	text, name := unescaped(uri[:min(len(uri), mapping.MaxURI)]), strings.ToLower(skillFile)
+	return text == skillPrefix || strings.Contains(text, name) || strings.Contains(strings.ToLower(uri), name)
 }
 
 // within reports whether a URI is that of a folder, or of something in it.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"capgate/capability"
+	"capgate/mapping"
 )
 
 // spelling is what a server may take a URI for, or what begins like one. It is compared with, and never asked for.
@@ -14,8 +15,12 @@ type spelling struct {
 	any    bool // it may be anything of its scheme
 }
 
-// spell reads a URI.
+// spell reads a URI. One that is longer than may be asked for is not looked at.
 func spell(uri string) spelling {
+	if len(uri) > mapping.MaxURI {
+		scheme, _, _ := strings.Cut(uri[:mapping.MaxURI], ":")
+		return spelling{scheme: strings.ToLower(scheme), any: true}
+	}
 	as := capability.ReadURI(uri)
 	return spelling{as.Scheme, as.Places, !as.Plain()}
 }
