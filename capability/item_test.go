@@ -83,7 +83,7 @@ func TestSchemes(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	if d := compile(t, `resource.read{uris=["*AB:c*"]}`).Decide(need(t, `resource.read{uri="docs:AB:c"}`)); !d.Allowed() {
+	if d := compile(t, `resource.read{uris=["*//A:80"]}`).Decide(need(t, `resource.read{uri="docs://A:80"}`)); !d.Allowed() {
 		t.Error(d)
 	}
 }

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
@@ -87,13 +88,15 @@ func (u *URI) hosted(below string) string {
 }
 
 // opaque finds the same where nothing says that a host is meant. Some cut off as much as the scheme is long with its slashes,
-// whatever stands there, and some look at what stands between the first two colons.
+// whatever stands there, and some look at what stands between the first two colons, or behind the last one.
 func (u *URI) opaque(rest string) string {
 	where := unqueried(rest)
 	u.Places = []string{u.spell(where)}
 	if u.Scheme != "" {
 		between, _, _ := strings.Cut(unescaped(where), ":")
-		u.Places = appendNew(appendNew(u.Places, u.spell(unqueried(rest[min(2, len(rest)):]))), u.spell(between))
+		for _, at := range []string{unqueried(rest[min(2, len(rest)):]), between, where[strings.LastIndexByte(where, ':')+1:]} {
+			u.Places = appendNew(u.Places, u.spell(at))
+		}
 	}
 	switch {
 	case isBrowsed(u.Scheme):
@@ -136,10 +139,17 @@ const (
 // oddHost looks at what stands before a path: the name of a host, or what takes its place, and a user.
 func (u *URI) oddHost(user, name string, hasUser bool) string {
 	isOther := func(r rune) bool { return r >= utf8.RuneSelf || !isAmong(r, inBrowsed) }
-	if hasUser && oddText(user, inName) != "" || oddText(name, inName) != "" || isBrowsed(u.Scheme) && strings.ContainsFunc(name, isOther) {
+	if hasUser && oddText(user, inName) != "" || oddText(name, inName) != "" || isBrowsed(u.Scheme) && (strings.ContainsFunc(name, isOther) || isNumber(name)) {
 		return oddHostname
 	}
 	return ""
+}
+
+// isNumber reports whether a host is an address to browsers, and not written as all write one.
+func isNumber(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := netip.ParseAddr(host)
+	return err != nil && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(strings.ToLower(last), "0x"))
 }
 
 // isBrowsed reports whether browsers and their like know hosts of a scheme: to them, wide letters are narrow ones.
@@ -175,13 +185,14 @@ func oddQuery(query string) string {
 	seen := map[string]bool{}
 	for one := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(one, "=")
+		plain := unescaped(name)
 		known := strings.Map(func(r rune) rune { // as PHP does
 			if strings.ContainsRune(". +", r) {
 				return '_'
 			}
 			return r
-		}, oneSpelling(unescaped(name)))
-		if seen[known] || oddText(name, inName) != "" || strings.ContainsAny(name, "!&=") || value != "" && oddValue(value) {
+		}, oneSpelling(plain))
+		if seen[known] || oddText(name, inName) != "" || strings.ContainsAny(plain, "!&=") || value != "" && oddValue(value) {
 			return oddQueries
 		}
 		seen[known] = true
@@ -203,16 +214,27 @@ func oddText(text, also string) string {
 		return oddEscape
 	case strings.ContainsFunc(plain, func(r rune) bool { return !isAmong(r, also) }) || !norm.NFKC.IsNormalString(plain):
 		return oddLetters
-	case strings.Trim(plain, " ") != plain || plain == "" || plain[0] == ':' || plain[len(plain)-1] == '.':
+	case strings.Trim(plain, " ") != plain || strings.Trim(plain, "+ ") == "" || plain[0] == ':' || plain[len(plain)-1] == '.',
+		strings.Contains(","+plain+",", ",,"), ofASCII(plain) == "..":
 		return oddEnd
 	}
 	return ""
 }
 
+// ofASCII is what is left of a name to whoever leaves out all but plain letters, digits and dots.
+func ofASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf || !isAmong(r, ".") {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // oddlyEscaped reports whether a letter, a digit or a mark is escaped, which none need be.
 func oddlyEscaped(text string) bool {
 	for rest := text; rest != ""; rest = rest[1:] {
-		if c, ok := hexDigits(rest, "%", 2); ok && c < utf8.RuneSelf && isAmong(rune(c), marks) {
+		if c, ok := hexDigits(rest, "%", 2); ok && c < utf8.RuneSelf && isAmong(rune(c), marks+":") {
 			return true
 		}
 	}
@@ -227,15 +249,17 @@ func isAmong(r rune, others string) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// oneSpelling writes alike what some server does: with small letters, without accents, with a blank for a plus, and without the
+// oneSpelling writes alike what some server does: with small letters, without accents, with plain digits, with a blank for a plus, and without the
 // dots and blanks that a segment ends with.
 func oneSpelling(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '+':
 			return ' '
-		case unicode.Is(unicode.Mn, r):
+		case unicode.Is(unicode.M, r):
 			return -1
+		case unicode.Is(unicode.Nd, r) && r >= utf8.RuneSelf:
+			return digit(r)
 		}
 		return r
 	}, norm.NFKD.String(strings.ToLower(strings.ToUpper(norm.NFKD.String(text)))))
@@ -244,6 +268,15 @@ func oneSpelling(text string) string {
 		segs[i] = strings.TrimLeft(strings.TrimRight(seg, ". "), " ")
 	}
 	return strings.Join(segs, "/")
+}
+
+// digit is a digit of whatever script in plain ones, of each of which there are ten in a row.
+func digit(r rune) rune {
+	for zero := r; ; zero-- {
+		if !unicode.Is(unicode.Nd, zero-1) {
+			return '0' + (r-zero)%10
+		}
+	}
 }
 
 // unescaped decodes once what is escaped, and leaves alone what only looks like it.
@@ -303,9 +336,17 @@ func hasDots(rest string) bool {
 		if i := strings.IndexAny(seg, "?#;:"); i >= 0 {
 			seg = seg[:i]
 		}
-		if seg = strings.TrimSpace(seg); seg == "." || seg == ".." {
+		if moves(seg) {
 			return true
 		}
 	}
 	return false
+}
+
+// moves reports whether a segment, or one of several that a list in it may become, is . or .. to whoever leaves out
+// accents and marks.
+func moves(seg string) bool {
+	words := strings.FieldsFunc(seg, func(r rune) bool { return r != '.' && !isAmong(r, "") || unicode.Is(unicode.M, r) })
+	all := strings.Join(words, "")
+	return all == "." || all == ".." || slices.Contains(words, "..")
 }

@@ -102,9 +102,69 @@ var readers = map[string]func(uri string) string{
 		plain, _ := url.QueryUnescape(unqueried(bare(uri)))
 		return place(strings.TrimSpace(plain))
 	},
+	"the items of a list joined, as variables of templates are": func(uri string) string {
+		return place(strings.ReplaceAll(unqueried(bare(uri)), ",", "/"))
+	},
+	"ASCII only": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(bare(uri)))
+		return place(ascii(plain))
+	},
+	"without marks": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(bare(uri)))
+		return place(strings.NewReplacer("!", "", "'", "", "(", "", ")", "", ",", "", "=", "", "&", "", "+", "").Replace(plain))
+	},
+	"as names of files are made safe": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(bare(uri)))
+		segs := strings.Split(plain, "/")
+		for i, seg := range segs {
+			seg = strings.Map(func(r rune) rune {
+				if r >= 0x80 || !strings.ContainsRune("_.-", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+					return -1
+				}
+				return r
+			}, ascii(strings.ReplaceAll(seg, " ", "_")))
+			segs[i] = strings.Trim(seg, "._")
+		}
+		return place(strings.Join(segs, "/"))
+	},
+	"as SQL's LIKE reads what it knows": func(uri string) string {
+		for _, known := range []string{"inner", "inner/a"} {
+			if plain := bare(uri); len(plain) == len(known) && isLike(plain, known) {
+				return known
+			}
+		}
+		return ""
+	},
+	"behind the last colon, where there is no host": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(uri))
+		if strings.Contains(plain, "://") {
+			return ""
+		}
+		return place(plain[strings.LastIndexByte(plain, ':')+1:])
+	},
 	"its first segment, and the others joined to a folder": func(uri string) string { return joined(uri, 1) },
 	"two segments, and the others joined to a folder":      func(uri string) string { return joined(uri, 2) },
 	"three segments, and the others joined to a folder":    func(uri string) string { return joined(uri, 3) },
+}
+
+// ascii is a text without accents, and without what is then not ASCII.
+func ascii(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 0x80 {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(text))
+}
+
+// isLike reports whether a pattern of SQL without a % is of a text as long as it.
+func isLike(like, text string) bool {
+	for i := range len(text) {
+		if like[i] != '_' && like[i] != text[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // joined is what is left of a path joined to what it begins with, as Python does: what starts at the root is there.
@@ -209,4 +269,5 @@ var pieces = []string{
 	"a", "inner", "%69nner", "INNER", "/", "/", "//", "?", "#", "@", ":", ":80", "://", "..", "/../", "/./", ";", `\`,
 	"%3f", "%23", "%40", "%3a", "%2e", "%2F", "%25", ".", "-", "~", "[", "]", "&", "|", "\t", "\u200b",
 	"*", "í", "%C3%AD", "i\u0301", "ｉ", "nner", "+", "%20", "=", "xx", "inner/a", "%3A%2F%2F",
+	"..,", ",", "_", "!", "ж", "\u0301", "inne_", "in", "('", "&", ".ж.",
 }

@@ -399,43 +399,6 @@ func TestResourceArgument(t *testing.T) {
 	}
 }
 
-// A tool may take a name without a scheme for one of any that its server knows.
-func TestResourceArgumentWithoutScheme(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte(`server: s
-tools:
-  read: { uri: resource.read }
-resources:
-  docs://inner/*: { requires: [memory.write] }
-  notes://a/*: memory.read
-  file:///srv/*: [fs.read, memory.read]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for uri, want := range map[string]string{
-		"b/c":                "resource.read b/c; ",
-		"inner/a":            "memory.write; resource.read inner/a; ",
-		"/inner/a":           "memory.write; resource.read /inner/a; ",
-		"Inner/a?x=1":        "memory.write; resource.read Inner/a?x=1; ",
-		"a/b":                "memory.read a/b; memory.read b; resource.read a/b; ",
-		"srv/a":              "fs.read never: the name of the resource has no scheme; memory.read srv/a; memory.read v/a; resource.read srv/a; ",
-		"//inner/a":          "memory.write",
-		"docs%3A//inner/a":   "memory.write",
-		"docs%3A%2F%2Finner": "never",
-	} {
-		needs, err := m.Tool("read").Require(callOf(t, `{"uri":"`+uri+`"}`))
-		got := ""
-		for _, n := range needs {
-			if got += n.Requirement.String() + "; "; n.Requirement.Opaque() != "" {
-				got = strings.TrimSuffix(got, n.Requirement.String()+"; ") + string(n.Requirement.Verb()) + " never: " + n.Requirement.Opaque() + "; "
-			}
-		}
-		if err != nil || got != want && !(strings.Contains(got, want) && !strings.HasSuffix(want, "; ")) {
-			t.Errorf("%s needs %s, not %s: %v", uri, got, want, err)
-		}
-	}
-}
-
 // FuzzResource: what a URI needs is never nothing.
 func FuzzResource(f *testing.F) {
 	for _, uri := range []string{"file:///a", "https://a.com/", "notes://a/b", "docs://internal/..", "x:"} {

@@ -164,7 +164,7 @@ func (m *Mapping) resource(uri string, as *capability.URI) resource {
 				all, whole = all.and(res), whole || written && res.isWhole()
 			case written && (res.isWhole() || !slices.ContainsFunc(as.Places, res.misses)):
 				return all.and(res)
-			case slices.ContainsFunc(as.Places, res.meets):
+			case res.mayBe(as):
 				all = all.and(res)
 			}
 		}
@@ -239,7 +239,7 @@ func (r *reading) resource(role role, at place, uri string, as *capability.URI) 
 }
 
 // keysOf returns what servers may take for the key that a URI names: some look at nothing of it from where a query or
-// fragment begins, and where it has no host, at two letters less or at nothing behind a colon. Where they may take it for
+// fragment begins, and where it has no host, at two letters less or at nothing before or behind a colon. Where they may take it for
 // anything, or some of it for a user or a port, it is any key, which the empty word says.
 func keysOf(rest string, as *capability.URI) []string {
 	key, hosted := strings.CutPrefix(rest, "//")
@@ -253,6 +253,9 @@ func keysOf(rest string, as *capability.URI) []string {
 	for _, key := range keys {
 		if i := strings.IndexAny(key, ends); i >= 0 {
 			keys = append(keys, key[:i])
+		}
+		if i := strings.LastIndexByte(key, ':'); i >= 0 && !hosted && !slices.Contains(keys, key[i+1:]) {
+			keys = append(keys, key[i+1:])
 		}
 	}
 	return keys

@@ -29,11 +29,26 @@ func (res *resource) meets(place string) bool {
 	switch {
 	case !ok:
 		return false
-	case !res.prefix || strings.ContainsAny(res.uri, "?#"):
+	case !res.begins():
 		return below == ""
 	}
-	return below == "" || below[0] == '/' || !strings.HasSuffix(res.uri, "/")
+	return below == "" || below[0] == '/' || !res.isFolder()
 }
+
+// mayBe reports whether some server may take a URI for what an entry is of.
+func (res *resource) mayBe(as *capability.URI) bool {
+	place := res.place
+	if res.isFolder() || !res.begins() {
+		place = strings.TrimSuffix(place, "/") + "/"
+	}
+	return as.MayBe(place, !res.begins())
+}
+
+// begins reports whether an entry is of all that begins like it.
+func (res *resource) begins() bool { return res.prefix && !strings.ContainsAny(res.uri, "?#") }
+
+// isFolder reports whether that is only what is beneath it.
+func (res *resource) isFolder() bool { return strings.HasSuffix(res.uri, "/") }
 
 // misses reports whether an entry is not of it.
 func (res *resource) misses(place string) bool { return !res.meets(place) }

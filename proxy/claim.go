@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"capgate/capability"
 )
 
 // The URI of any skill that is shown is shorter, and less deep. What claims another one is in
@@ -18,6 +20,7 @@ type claimed struct {
 	claims  []string        // the URI of each SKILL.md
 	names   map[string]bool // as prompts are called
 	places  map[string]bool // their folders, by what servers may take them for
+	bare    map[string]bool // the same, to who leaves out marks
 	schemes map[string]bool // of their URIs; of one that may be anywhere, all of it is theirs
 	deep    bool            // there are others, which are longer than any that is shown
 	bytes   int             // of all claims
@@ -25,17 +28,19 @@ type claimed struct {
 }
 
 func newClaimed() claimed {
-	return claimed{names: map[string]bool{}, places: map[string]bool{}, schemes: map[string]bool{}}
+	return claimed{names: map[string]bool{}, places: map[string]bool{}, bare: map[string]bool{}, schemes: map[string]bool{}}
 }
 
 // has reports whether a URI may be in one of the folders.
 func (c *claimed) has(as spelling) bool {
-	anywhere, known := c.schemes[as.scheme]
-	return known && (anywhere || as.any) || c.deep && as.any || slices.ContainsFunc(as.places, c.isIn)
+	anywhere, known := c.schemes[as.Scheme]
+	return known && (anywhere || as.any) || c.deep && as.any ||
+		slices.ContainsFunc(as.Places, func(at string) bool { return c.isIn(c.places, at) }) ||
+		known && slices.ContainsFunc(as.Bare(), func(at string) bool { return c.isIn(c.bare, at) })
 }
 
-// isIn reports whether a place is in one of the folders.
-func (c *claimed) isIn(place string) bool {
+// isIn reports whether a place is in one of some folders.
+func (c *claimed) isIn(folders map[string]bool, place string) bool {
 	slashes := 0
 	for at := range len(place) + 1 {
 		if at < len(place) && place[at] != '/' {
@@ -44,7 +49,7 @@ func (c *claimed) isIn(place string) bool {
 		if slashes++; at > longestPlace || slashes > deepestPlace {
 			return c.deep
 		}
-		if c.places[place[:at]] {
+		if folders[place[:at]] {
 			return true
 		}
 	}
@@ -54,16 +59,17 @@ func (c *claimed) isIn(place string) bool {
 // enter adds a folder: that of a SKILL.md, where its server has named that.
 func (c *claimed) enter(s *served) {
 	as := spell(s.root)
-	if slices.ContainsFunc(as.places, func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
+	if len(as.Places) == 0 || slices.ContainsFunc(as.Places, func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
 		c.deep = true
 		return
 	}
-	c.schemes[as.scheme] = c.schemes[as.scheme] || as.any
-	for _, at := range as.places {
+	c.schemes[as.Scheme] = c.schemes[as.Scheme] || as.any
+	for _, at := range as.Places {
 		if isSkillFile(at) {
 			at = path.Dir(at)
 		}
-		c.places[strings.TrimSuffix(at, "/")] = true
+		at = strings.TrimSuffix(at, "/")
+		c.places[at], c.bare[(&capability.URI{Places: []string{at}}).Bare()[0]] = true, true
 	}
 	const besides = 64 // of what it costs to look at a claim at all
 	c.claims, c.bytes = append(c.claims, s.uri()), c.bytes+len(s.root)+besides
@@ -98,12 +104,12 @@ func (c *claimed) any() bool { return c.deep || len(c.claims) > 0 }
 // areBehind reports whether the URI of one of the folders may begin so, however that is written.
 func (c *claimed) areBehind(begin string) bool {
 	as := spellBegin(begin)
-	if anywhere, known := c.schemes[as.scheme]; c.deep || known && anywhere || as.scheme == "" && len(c.places) > 0 {
+	if anywhere, known := c.schemes[as.Scheme]; c.deep || known && anywhere || as.Scheme == "" && len(c.places) > 0 {
 		return true
 	}
 	for at := range c.places {
 		scheme, _, _ := strings.Cut(at, ":")
-		if as.begins(spelling{scheme: scheme, places: []string{at}}) {
+		if as.begins(spelling{URI: &capability.URI{Scheme: scheme, Places: []string{at}}}) {
 			return true
 		}
 	}

@@ -188,6 +188,26 @@ func TestOddlySpelledClaims(t *testing.T) {
 	}
 }
 
+// TestClaimsWithoutMarks: nor what a server that leaves out marks, or what is not ASCII, takes for something in them.
+func TestClaimsWithoutMarks(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	s.list(append(s.entries(), `{"uri":"wiki://h/my-q/SKILL.md","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
+	uris := map[string]bool{
+		"wiki://h/my_q/in.md": true, "wiki://h/!my-q/in.md": true, "wiki://h/my-q%D0%B6/in.md": true, "wiki://h,my-q/in.md": true, "wiki://h/%D0%B6/my-q/in.md": true,
+		"wiki://h/x/SKILL'.md": true, "wiki://h/x/SKILL_.md": true, "wiki://h/x/SKILL%D0%B6.md": true,
+		"wiki://h/my/in.md": false, "wiki://h/%D0%B6/in.md": false, "wiki://h/q/in.md": false, "wiki://h/x/SKILLS.md": false,
+	}
+	for uri := range uris {
+		s.files[uri] = hiddenText
+	}
+	c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+	for uri, secluded := range uris {
+		if a := c.modern("resources/read", uriParams(uri), "{}"); mentions(a, hiddenText) == secluded {
+			t.Errorf("%s: %s", uri, a.Raw)
+		}
+	}
+}
+
 // TestClaimsOfThisMachine: localhost in a file: URI is as good as no host to most who read it, so
 // that neither is a way around the other, whatever of the disk the agent may read.
 func TestClaimsOfThisMachine(t *testing.T) {

@@ -201,6 +201,9 @@ func isSkillURI(uri string) bool {
 // isSkillFile reports whether a place is that of a SKILL.md.
 func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower(skillFile) }
 
+// isBareSkillFile reports the same of a place without its marks.
+func isBareSkillFile(place string) bool { return path.Base(place) == "skillmd" }
+
 // mayBeSkillFile reports whether a URI that servers read in different ways names one.
 func mayBeSkillFile(uri string) bool {
 	text, name := unescaped(uri[:min(len(uri), mapping.MaxURI)]), strings.ToLower(skillFile)

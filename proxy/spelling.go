@@ -10,19 +10,23 @@ import (
 
 // spelling is what a server may take a URI for, or what begins like one. It is compared with, and never asked for.
 type spelling struct {
-	scheme string
-	places []string
-	any    bool // it may be anything of its scheme
+	*capability.URI
+	any bool // it may be anything of its scheme
 }
 
 // spell reads a URI. One that is longer than may be asked for is not looked at.
 func spell(uri string) spelling {
 	if len(uri) > mapping.MaxURI {
 		scheme, _, _ := strings.Cut(uri[:mapping.MaxURI], ":")
-		return spelling{scheme: strings.ToLower(scheme), any: true}
+		return anyOf(scheme)
 	}
 	as := capability.ReadURI(uri)
-	return spelling{as.Scheme, as.Places, !as.Plain()}
+	return spelling{as, !as.Plain()}
+}
+
+// anyOf is what may be anything of a scheme.
+func anyOf(scheme string) spelling {
+	return spelling{&capability.URI{Scheme: strings.ToLower(scheme)}, true}
 }
 
 // spellBegin reads what URIs begin with, which may end within an escape, or before a host of which nothing is known yet.
@@ -30,30 +34,27 @@ func spellBegin(begin string) spelling {
 	if i := strings.LastIndexByte(begin, '%'); i >= max(0, len(begin)-2) {
 		begin = begin[:i]
 	}
-	as := capability.ReadURI(begin)
-	s := spelling{as.Scheme, as.Places, !capability.ReadURI(begin + "1").Plain()}
 	if scheme, rest, ok := strings.Cut(begin, ":"); ok && strings.Count(rest, "/") < len("//h/")-1 {
-		return spelling{scheme: strings.ToLower(scheme), any: true}
+		return anyOf(scheme)
 	}
-	for i, place := range s.places {
+	s := spelling{capability.ReadURI(begin), !capability.ReadURI(begin + "1").Plain()}
+	for i, place := range s.Places {
 		if strings.HasSuffix(begin, "/") && !strings.HasSuffix(place, "/") {
-			s.places[i] += "/"
+			s.Places[i] += "/"
 		}
 	}
 	return s
 }
 
-// is reports whether a server may take one URI for another.
+// is reports whether a server may take another URI for this one.
 func (s spelling) is(other spelling) bool {
-	return s.scheme == other.scheme && (s.any || other.any || slices.ContainsFunc(s.places, func(at string) bool { return slices.Contains(other.places, at) }))
+	return s.Scheme == other.Scheme && (s.any || other.any || slices.ContainsFunc(s.Places, func(at string) bool { return other.MayBe(at+"/", true) }))
 }
 
 // begins reports whether a server may take a URI for one that begins like this. Where the scheme is open as well, any does.
 func (s spelling) begins(other spelling) bool {
-	if s.scheme == "" {
+	if s.Scheme == "" {
 		return true
 	}
-	return s.scheme == other.scheme && (s.any || other.any || slices.ContainsFunc(other.places, func(at string) bool {
-		return slices.ContainsFunc(s.places, func(begin string) bool { return strings.HasPrefix(at+"/", begin) })
-	}))
+	return s.Scheme == other.Scheme && (s.any || other.any || slices.ContainsFunc(s.Places, func(begin string) bool { return other.MayBe(begin, false) }))
 }
