@@ -203,7 +203,7 @@ func oddQuery(query string) string {
 // oddValue reports whether a value may become another one, or more.
 func oddValue(value string) bool {
 	text := unescaped(value)
-	return strings.Contains(text, "//") || !utf8.ValidString(text) || strings.Contains(text, "%") || strings.ContainsFunc(text, func(r rune) bool { return !isAmong(r, inValue) })
+	return strings.Contains(strings.ReplaceAll(text, ",", "/"), "//") || !utf8.ValidString(text) || strings.Contains(text, "%") || strings.ContainsFunc(text, func(r rune) bool { return !isAmong(r, inValue) })
 }
 
 // oddText looks at one name: what it holds, also in escapes, and what it begins and ends with.
@@ -324,7 +324,7 @@ func astray(scheme, rest string) string {
 	return "the URI is escaped too often"
 }
 
-// hasDots reports whether some segment moves, of a query as well, as some take all of it for a path.
+// hasDots reports whether some segment moves, or an item of a list, of a query as well, as some take all of it for a path.
 func hasDots(rest string) bool {
 	shown := strings.Map(func(r rune) rune { // as parsers of URLs leave out tabs
 		if r < ' ' {
@@ -332,7 +332,7 @@ func hasDots(rest string) bool {
 		}
 		return r
 	}, rest)
-	for seg := range strings.SplitSeq(strings.ReplaceAll(shown, `\`, "/"), "/") {
+	for seg := range strings.SplitSeq(strings.NewReplacer(`\`, "/", ",", "/").Replace(shown), "/") {
 		if i := strings.IndexAny(seg, "?#;:"); i >= 0 {
 			seg = seg[:i]
 		}

@@ -105,6 +105,7 @@ var readers = map[string]func(uri string) string{
 	"the items of a list joined, as variables of templates are": func(uri string) string {
 		return place(strings.ReplaceAll(unqueried(bare(uri)), ",", "/"))
 	},
+	"the items of a list joined, with the query": func(uri string) string { return place(strings.ReplaceAll(bare(uri), ",", "/")) },
 	"ASCII only": func(uri string) string {
 		plain, _ := url.PathUnescape(unqueried(bare(uri)))
 		return place(ascii(plain))
@@ -269,5 +270,5 @@ var pieces = []string{
 	"a", "inner", "%69nner", "INNER", "/", "/", "//", "?", "#", "@", ":", ":80", "://", "..", "/../", "/./", ";", `\`,
 	"%3f", "%23", "%40", "%3a", "%2e", "%2F", "%25", ".", "-", "~", "[", "]", "&", "|", "\t", "\u200b",
 	"*", "í", "%C3%AD", "i\u0301", "ｉ", "nner", "+", "%20", "=", "xx", "inner/a", "%3A%2F%2F",
-	"..,", ",", "_", "!", "ж", "\u0301", "inne_", "in", "('", "&", ".ж.",
+	"..,", ",", "_", "!", "ж", "\u0301", "inne_", "in", "('", "&", ".ж.", "?x=b,..,..,",
 }
