@@ -150,6 +150,7 @@ func TestAstray(t *testing.T) {
 		"docs://a/b.c..d/e":       "",
 		"docs://a?x=../b":         "",
 		"docs://a?x=%2F":          "",
+		"docs://a/.%09./b":        "as a segment",
 		"a/../b":                  "as a segment",
 		"docs://a/.":              "as a segment",
 		"docs://a?x/../b":         "as a segment",
