@@ -343,10 +343,9 @@ func hasDots(rest string) bool {
 	return false
 }
 
-// moves reports whether a segment, or one of several that a list in it may become, is . or .. to whoever leaves out
-// accents and marks.
+// moves reports whether a segment is . or .. to whoever leaves out accents and marks.
 func moves(seg string) bool {
 	words := strings.FieldsFunc(seg, func(r rune) bool { return r != '.' && !isAmong(r, "") || unicode.Is(unicode.M, r) })
 	all := strings.Join(words, "")
-	return all == "." || all == ".." || slices.Contains(words, "..")
+	return all == "." || all == ".."
 }
