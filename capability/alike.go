@@ -11,11 +11,15 @@ import (
 // MayBe reports whether some server may take a URI for what is in a place of its scheme, or for what begins like that where
 // this is not the whole of it. Servers leave out marks, accents and what is not ASCII, or put one mark for another; they take
 // some for whatever stands there, as SQL and regular expressions do, or for the end of an item of a list; and they read no
-// more of a number than its digits. None does so with the host of a site.
+// more of a number than its digits. None does so with the host of a site. What takes too long to find out of many places, one
+// after the other, may be in any of them.
 func (u *URI) MayBe(place string, whole bool) bool {
 	_, own, _ := strings.Cut(place, ":/")
 	for _, at := range u.Places {
-		if _, text, _ := strings.Cut(at, ":/"); alike(own, text, isBrowsed(u.Scheme), whole) {
+		_, text, _ := strings.Cut(at, ":/")
+		l := likeness{inHost: isBrowsed(u.Scheme), work: u.compared}
+		is := l.alike(own, text, whole)
+		if u.compared = l.work; is {
 			return true
 		}
 	}
@@ -59,8 +63,8 @@ type likeness struct {
 	work      int
 }
 
-// maxLikeness is how many steps one comparison may take. What takes more may be the place.
-const maxLikeness = 1 << 14
+// maxLikeness is how many steps all comparisons of one URI may take. What takes more may be the place.
+const maxLikeness = 1 << 20
 
 // states are those from the first to the last one.
 type states struct {
@@ -68,11 +72,11 @@ type states struct {
 	first, last int
 }
 
-func alike(own, text string, inHost, whole bool) bool {
+func (l *likeness) alike(own, text string, whole bool) bool {
 	const usual = 128 // for which nothing is allocated
 	var runes [usual]rune
 	var now, then [usual + 1]bool
-	l := likeness{own: runes[:0], inHost: inHost}
+	l.own = runes[:0]
 	for _, r := range own {
 		l.own = append(l.own, r)
 	}
@@ -101,7 +105,7 @@ func (l *likeness) reads(text string, whole bool) bool {
 
 // next reads a character, and reports whether something of the place may still be read.
 func (l *likeness) next(r rune) (alive bool) {
-	l.work += l.now.last - l.now.first
+	l.work += 1 + l.now.last - l.now.first
 	for at := l.now.first; at <= l.now.last; at++ {
 		if l.now.is[at] {
 			l.now.is[at] = false
@@ -159,7 +163,7 @@ func isMark(r rune) bool {
 
 // enter notes that the place may have been read so far, or a mark further.
 func (l *likeness) enter(s *states, at int) {
-	for s.first = min(s.first, at); ; at++ {
+	for s.first = min(s.first, at); !s.is[at]; at++ { // else what comes behind that is noted as well
 		s.is[at], s.last = true, max(s.last, at)
 		if at == len(l.own) {
 			return

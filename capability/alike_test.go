@@ -1,6 +1,8 @@
 package capability_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,10 +41,30 @@ func TestMayBe(t *testing.T) {
 		{"docs:/my-notes", false, "docs://mynote", false},
 		{"https:/a-b.com/x/", false, "https://a-b.com/x_/a", true},
 		{"https:/a-b.com/x/", false, "https://ab.com/x/a", false},
-		{"docs:/" + strings.Repeat("a", 1000) + "b/", true, "docs://" + strings.Repeat("_a", 1000), true}, // which takes too long
+		{"docs:/" + strings.Repeat("a", 1000) + "b/", true, "docs://" + strings.Repeat("_a", 1000), false},
+		{"docs:/" + strings.Repeat("a", 2000) + "b/", true, "docs://" + strings.Repeat("_a", 2000), true}, // which takes too long
 	} {
 		if got := capability.ReadURI(test.uri).MayBe(test.place, test.whole); got != test.may {
 			t.Errorf("%.60s may be %.60s: %v", test.uri, test.place, got)
+		}
+	}
+}
+
+// TestMayBeOfMany: what would take too long to tell from many places, as servers and agents may have it, is
+// taken for one of them. What is told from each at once is none of thousands.
+func TestMayBeOfMany(t *testing.T) {
+	long := "docs:/u@h:1/" + strings.Repeat("_", 100)
+	uri := capability.ReadURI("docs://u@h:1/" + strings.Repeat("_", 100) + "y")
+	if uri.MayBe(long+"x/", true) {
+		t.Error("it is taken for the first one")
+	}
+	if !slices.ContainsFunc(make([]int, 400), func(int) bool { return uri.MayBe(long+"x/", true) }) {
+		t.Error("it was compared for as long as it took")
+	}
+	uri = capability.ReadURI("docs://notes/my_report_of-today_(1).txt")
+	for i := range 16 << 10 {
+		if place := fmt.Sprintf("docs:/notes/my_report_of-%05d.txt/", i); uri.MayBe(place, true) {
+			t.Fatal("it is taken for", place)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type URI struct {
 	Places []string // what it is of, in one spelling and without its query, to who knows of users, of ports, of both, of none
 	odd    string
 	astray string
+
+	compared int // how many steps it took to compare it with places
 }
 
 // ReadURI reads the name of a resource. What has no scheme is read like what stands behind one.

@@ -90,7 +90,7 @@ resources:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := resourced(long, "docs://"+strings.Repeat("_a", 1000)); !strings.Contains(got, "memory.write") {
+	if got := resourced(long, "docs://"+strings.Repeat("_", 3000)+"c"); !strings.Contains(got, "memory.write") {
 		t.Error("what takes too long to compare needs nothing")
 	}
 }

@@ -107,13 +107,13 @@ func (c *claimed) areBehind(begin string) bool {
 	if anywhere, known := c.schemes[as.Scheme]; c.deep || known && anywhere || as.Scheme == "" && len(c.places) > 0 {
 		return true
 	}
+	all := spelling{URI: &capability.URI{Scheme: as.Scheme}}
 	for at := range c.places {
-		scheme, _, _ := strings.Cut(at, ":")
-		if as.begins(spelling{URI: &capability.URI{Scheme: scheme, Places: []string{at}}}) {
-			return true
+		if scheme, _, _ := strings.Cut(at, ":"); scheme == as.Scheme {
+			all.Places = append(all.Places, at)
 		}
 	}
-	return false
+	return len(all.Places) > 0 && as.begins(all)
 }
 
 // fitting reports whether one of the claims may be what a template describes. So may what it
