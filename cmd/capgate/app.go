@@ -52,7 +52,7 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 	if gateway := a.gateway(args); gateway != nil {
 		root.AddCommand(gateway)
 		root.CompletionOptions.DisableDefaultCmd = true
-		return root
+		return a.noticed(root)
 	}
 	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
 	return a.noticed(completed(root))

@@ -1,7 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -24,5 +30,17 @@ func TestGatewayAlone(t *testing.T) {
 		if diff := cmp.Diff(said[0], said[1]); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// TestGatewayThatFails: a gateway that ends for what comes to pass while it runs has a command line
+// with nothing wrong.
+func TestGatewayThatFails(t *testing.T) {
+	p := newPlace(t)
+	var errs bytes.Buffer
+	args := []string{"stdio", "--agent", "scout", "-c", filepath.Join(p.dir, "capgate.yml")}
+	code := run(t.Context(), args, stdio{in: iotest.ErrReader(errors.New("the pipe broke")), out: io.Discard, err: &errs})
+	if code == exitOK || !strings.Contains(errs.String(), "the pipe broke") || strings.Contains(errs.String(), "hint: ") {
+		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
