@@ -59,11 +59,11 @@ func (c *claimed) isIn(folders map[string]bool, place string) bool {
 // enter adds a folder: that of a SKILL.md, where its server has named that.
 func (c *claimed) enter(s *served) {
 	as := spell(s.root)
+	c.schemes[as.Scheme] = c.schemes[as.Scheme] || as.any
 	if len(as.Places) == 0 || slices.ContainsFunc(as.Places, func(at string) bool { return len(at) > longestPlace || strings.Count(at, "/") >= deepestPlace }) {
 		c.deep = true
 		return
 	}
-	c.schemes[as.Scheme] = c.schemes[as.Scheme] || as.any
 	for _, at := range as.Places {
 		if isSkillFile(at) {
 			at = path.Dir(at)

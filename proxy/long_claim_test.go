@@ -155,6 +155,23 @@ func TestClaimedPlaces(t *testing.T) {
 	}
 }
 
+// TestLongOddClaims: nor is anything of the scheme of a skill whose URI servers read in different ways, however long that is.
+func TestLongOddClaims(t *testing.T) {
+	s := newSkillServer(true, map[string]string{"skill://a/SKILL.md": skillText("a", "", "Fine.\n")})
+	for _, root := range []string{"wiki://h/q//.." + strings.Repeat("/d", 100), "wiki://h/q//" + strings.Repeat("d", 5000), "wiki://h/q?" + strings.Repeat("d", 9000)} {
+		s.list(append(s.entries(), `{"uri":"`+root+`/SKILL.md","frontmatter":{"name":"q","description":"x"},"resources":[]}`)...)
+		s.files["wiki://h/q/in.md"] = hiddenText
+		s.lists["resources/list"] = `"resources":[{"name":"in","uri":"wiki://h/q/in.md"},{"name":"beside","uri":"repo://h/beside"}]`
+		c := start(t, map[string]string{"scout": anyReader}, s.up(t)).client("scout")
+		if a := c.modern("resources/list", "{}", "{}"); mentions(a, `"in"`) || !mentions(a, `"beside"`) {
+			t.Errorf("%.20s: %s", root, a.Raw)
+		}
+		if a := c.modern("resources/read", uriParams("wiki://h/q/in.md"), "{}"); a.Error == nil || strings.Contains(a.Raw, hiddenText) {
+			t.Errorf("%.20s: %s", root, a.Raw)
+		}
+	}
+}
+
 // TestOddlySpelledClaims: nor is what lies beside a SKILL.md that the server spells in another
 // way, or that lies at the top.
 func TestOddlySpelledClaims(t *testing.T) {
