@@ -101,8 +101,8 @@ func (x *exchange) next() (message queued, over, ok bool) {
 	if over = x.over || x.failed != nil; len(x.queue) == 0 {
 		return message, over, false
 	}
-	message = x.queue[0]
-	x.queue, x.waiting = slices.Delete(x.queue, 0, 1), x.waiting-len(message.text)-perMessage
+	message, x.queue[0] = x.queue[0], queued{}
+	x.queue, x.waiting = x.queue[1:], x.waiting-len(message.text)-perMessage
 	return message, over, true
 }
 

@@ -50,7 +50,7 @@ func (a *app) here(command string) string {
 	if a.settings.Config == "" {
 		return command
 	}
-	return "capgate -c " + word(a.settings.Config) + strings.TrimPrefix(command, "capgate")
+	return "capgate -c " + strings.TrimPrefix(word(a.settings.Config), "-- ") + strings.TrimPrefix(command, "capgate")
 }
 
 // inQuotes is a text as one word to every shell.
