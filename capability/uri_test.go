@@ -243,6 +243,7 @@ func TestOddURI(t *testing.T) {
 		{"rye.load.knowledge.s.*", "docs://a./b", true},
 		{"rye.load.knowledge.s.docs.*", "docs://a./b", false},
 		{"rye.load.knowledge.s.docs.*", "docs://a/b", true},
+		{"rye.load.knowledge.s.docs.*", "docs://a/b,c", false}, // which no id could name
 	} {
 		d := compile(t, test.grant).Decide(need(t, `resource.read{uri="`+test.uri+`",server=s}`))
 		if d.Allowed() != test.want {

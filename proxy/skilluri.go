@@ -170,10 +170,7 @@ func loosePath(uri string) string {
 		if s == ".." { // some readers move there, and others leave the dots out
 			return skillPrefix
 		}
-		if s = strings.TrimRight(s, "."); i == 1 && scheme == "file" && s == "localhost" {
-			s = "" // as good as no host
-		}
-		segments[i] = s
+		segments[i] = strings.TrimRight(s, ".")
 	}
 	return scheme + ":" + path.Clean(strings.Join(segments, "/"))
 }
