@@ -183,8 +183,8 @@ func (l *likeness) isNumber(at int) bool {
 		return false
 	}
 	from := at
-	for from > 0 && l.isDigit(from-1) {
-		from--
+	for ; from > 0 && l.isDigit(from-1); from-- {
+		l.work++
 	}
 	return from < at && (from == 0 || l.own[from-1] == '/')
 }

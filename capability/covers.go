@@ -245,10 +245,14 @@ func (e Entry) widened(row pattern.Row) pattern.Row {
 		return row
 	}
 	u := ReadURI(strings.TrimPrefix(text, given))
-	if all, err := allOf(u.Scheme); err == nil && u.Odd() != "" {
-		return append(pattern.Row{all.given}, row[1:]...)
+	if u.Odd() == "" {
+		return row
 	}
-	return row
+	wide := anything() // where no pattern can be of all that the scheme has
+	if all, err := allOf(u.Scheme); err == nil {
+		wide = all.given
+	}
+	return append(pattern.Row{wide}, row[1:]...)
 }
 
 // writtenRows are rows by what is written in them, so that long lists of names that

@@ -42,7 +42,11 @@ func (d Decision) queried() string {
 	uri := d.need.Object()
 	at := strings.IndexByte(uri, ':') + 1
 	if d.need.odd != "" && !strings.Contains(uri, "{") {
-		return "the URI " + d.need.odd + ", so that it takes a grant of it as it is, or of all of " + d.need.scheme + ":"
+		all := "all that there is"
+		if d.need.scheme != "" {
+			all = "all of " + d.need.scheme + ":"
+		}
+		return "the URI " + d.need.odd + ", so that it takes a grant of it as it is, or of " + all
 	}
 	if d.need.verb != readResource || !strings.ContainsAny(uri[at:], meant) {
 		return ""

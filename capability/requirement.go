@@ -271,8 +271,7 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 		text := find(words, dim)
 		switch dim {
 		case uriDim:
-			u := ReadURI(text)
-			text, r.scheme, r.odd, r.opaque = plainScheme(text), u.Scheme, u.Odd(), u.Astray()
+			text = plainScheme(text)
 		case itemDim:
 			if text = ""; r.odd == "" {
 				text = itemOf(plainScheme(find(words, uriDim)))
@@ -282,7 +281,10 @@ func (e Entry) words(words []Word) (*Requirement, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.words = append(r.words, word)
+		if r.words = append(r.words, word); dim == uriDim { // which is not too long
+			u := ReadURI(word)
+			r.scheme, r.odd, r.opaque = u.Scheme, u.Odd(), u.Astray()
+		}
 	}
 	for i, w := range words {
 		name, isArg := strings.CutPrefix(w.Dim, argsDim+".")

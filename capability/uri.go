@@ -16,7 +16,7 @@ import (
 // resource of its scheme, or lead out of it.
 type URI struct {
 	Scheme string   // in small letters, "" where there is none
-	Places []string // what it is of, in one spelling and without its query, to who knows of users, of ports, of both, of none
+	Places []string // what it is of without its query, in one spelling: to who knows of users, of ports, of both, of none
 	odd    string
 	astray string
 
@@ -41,7 +41,8 @@ func ReadURI(text string) *URI {
 	return u
 }
 
-// Odd says what of a URI servers read in different ways, "" where all read it alike. It finishes the sentence "the URI …".
+// Odd says what of a URI servers read in different ways, "" where all read it alike. It finishes the sentence
+// "the URI …".
 func (u *URI) Odd() string { return u.odd }
 
 // Astray says how a URI may lead out of whatever it seems to be in, so that no grant is of it. It is a sentence.
@@ -74,8 +75,8 @@ func (u *URI) hosted(below string) string {
 	bare := unported(name)
 	user := strings.TrimSuffix(host, name)
 	odd := u.oddHost(strings.TrimSuffix(user, "@"), bare, user != "")
-	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" && !strings.HasSuffix(name, port) {
-		bare = name // where it is another server
+	if u.Scheme == "http" && !strings.HasSuffix(name, ":80") || u.Scheme == "https" && !strings.HasSuffix(name, ":443") {
+		bare = name // where another port is another server
 	}
 	for _, host := range []string{host, name, user + bare, bare} {
 		if u.Scheme == "file" && strings.EqualFold(host, "localhost") {
@@ -89,8 +90,8 @@ func (u *URI) hosted(below string) string {
 	return odd
 }
 
-// opaque finds the same where nothing says that a host is meant. Some cut off as much as the scheme is long with its slashes,
-// whatever stands there, and some look at what stands between the first two colons, or behind the last one.
+// opaque finds the same where nothing says that a host is meant. Some cut off as much as the scheme is long with its
+// slashes, whatever stands there, and some look at what stands between the first two colons, or behind the last one.
 func (u *URI) opaque(rest string) string {
 	where := unqueried(rest)
 	u.Places = []string{u.spell(where)}
@@ -251,8 +252,8 @@ func isAmong(r rune, others string) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// oneSpelling writes alike what some server does: with small letters, without accents, with plain digits, with a blank for a plus, and without the
-// dots and blanks that a segment ends with.
+// oneSpelling writes alike what some server does: with small letters, without accents, with plain digits, with a
+// blank for a plus, and without the dots and blanks that a segment ends with.
 func oneSpelling(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -326,7 +327,8 @@ func astray(scheme, rest string) string {
 	return "the URI is escaped too often"
 }
 
-// hasDots reports whether some segment moves, or an item of a list, of a query as well, as some take all of it for a path.
+// hasDots reports whether some segment moves, or an item of a list; of a query as well, as some take all of it for a
+// path.
 func hasDots(rest string) bool {
 	shown := strings.Map(func(r rune) rune { // as parsers of URLs leave out tabs
 		if r < ' ' {

@@ -188,6 +188,7 @@ func TestAstray(t *testing.T) {
 
 // What may be any other of its scheme is passed on by whoever has all of that, or has it written out.
 func TestOddURIPassedOn(t *testing.T) {
+	long := strings.Repeat("a", 507)
 	for _, test := range []struct {
 		held, passed string
 		want         bool
@@ -203,6 +204,7 @@ func TestOddURIPassedOn(t *testing.T) {
 		{`resource.read{uris=["a*"]}`, `resource.read{uris=["a//b"]}`, false},
 		{`resource.read{uris=["{*,x}"]}`, `resource.read{uris=["a//b"]}`, true},
 		{`resource.read{uris=["*"]}`, `resource.read{uris=["a//b"]}`, true},
+		{`resource.read{uris=["` + long + `:*"]}`, `resource.read{uris=["` + long + `:;"]}`, false}, // which no pattern can be of all of
 	} {
 		held, passed := compile(t, test.held), compile(t, test.passed)
 		if gaps := held.Covers(passed); (len(gaps) == 0) != test.want {
@@ -257,6 +259,12 @@ func TestOddURI(t *testing.T) {
 	const why = "held: the URI has a segment that is empty, or ends or begins with what some servers leave out, so that it takes a grant of it as it is, or of all of docs: (held"
 	if got := d.String(); !strings.Contains(got, why) {
 		t.Error(got)
+	}
+	if got := compile(t, `resource.read{uris=["a*"]}`).Decide(need(t, `resource.read{uri="a//b"}`)).String(); !strings.Contains(got, "of it as it is, or of all that there is (held") {
+		t.Error(got)
+	}
+	if _, err := capability.Keyed("resource.read", capability.Word{Dim: "uri", Value: strings.Repeat("%", 1<<20)}); err == nil {
+		t.Error("a word is of any length")
 	}
 	spec, ok := need(t, `resource.read{uri="docs://[a]//*"}`).Smallest(capability.Root{})
 	if set := compile(t, spec.String()); !ok || !set.Decide(need(t, `resource.read{uri="docs://[a]//*"}`)).Allowed() {
