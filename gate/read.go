@@ -195,9 +195,6 @@ func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
 	}
 	below := strings.Repeat(whatever+"/", farDown) + whatever
 	begin, _, _ := strings.Cut(template, "{")
-	if scheme, rest, _ := strings.Cut(filled, "://"); strings.Contains(rest, "//") {
-		begin = scheme + ":" // as what is behind an empty segment may be anywhere
-	}
 	for uri := range others(begin, r.Mapping.Among(begin, below)) {
 		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
 			return v
@@ -214,7 +211,7 @@ const (
 	some     = "xx"                            // stands for a text, or a scheme
 	whatever = "whatever-it-may-be-0123456789" // stands for any text
 	unspoken = "Zz+"                           // what no Rye id could name, and has nothing else in common with that
-	port     = "0123456789"                    // stands for one, behind the colon of a host
+	port     = "01234"                         // stands for one, behind the colon of a host
 	farDown  = 16                              // deeper than anybody grants level by level
 )
 
