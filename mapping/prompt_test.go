@@ -393,6 +393,9 @@ func TestResourceArgument(t *testing.T) {
 			t.Errorf("%s needs %v, %v", uri, needs, err)
 		}
 	}
+	if _, err := tool.Require(callOf(t, `{"uri":"`+strings.Repeat("a", mapping.MaxURI+1)+`"}`)); err == nil || !strings.Contains(err.Error(), "is longer than 8192 bytes") {
+		t.Error("a name is of any length:", err)
+	}
 	needs, err := tool.Require(callOf(t, `{"uri":"docs://a/b"}`))
 	if err != nil || len(needs) != 1 || needs[0].Requirement.Opaque() != "" {
 		t.Errorf("needs %v, %v", needs, err)

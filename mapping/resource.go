@@ -147,9 +147,9 @@ func (r *reading) resources(res resource, at place, uri string, as *capability.U
 	return nil
 }
 
-// resource returns what is known of the resource with a URI. The first entry that it is of to every server decides; what those before
-// it say that it is of to some is needed as well. Where servers may take it for anything, all is that
-// any entry of its scheme says.
+// resource returns what is known of the resource with a URI. The first entry that it is of to every server decides;
+// what those before it say that it is of to some is needed as well. Where servers may take it for anything, all is
+// that any entry of its scheme says.
 func (m *Mapping) resource(uri string, as *capability.URI) resource {
 	var all resource
 	whole := false
@@ -239,8 +239,8 @@ func (r *reading) resource(role role, at place, uri string, as *capability.URI) 
 }
 
 // keysOf returns what servers may take for the key that a URI names: some look at nothing of it from where a query or
-// fragment begins, and where it has no host, at two letters less or at nothing before or behind a colon. Where they may take it for
-// anything, or some of it for a user or a port, it is any key, which the empty word says.
+// fragment begins, and where it has no host, at two letters less or at nothing before or behind a colon. Where they
+// may take it for anything, or some of it for a user or a port, it is any key, which the empty word says.
 func keysOf(rest string, as *capability.URI) []string {
 	key, hosted := strings.CutPrefix(rest, "//")
 	if as.Odd() != "" || hosted && len(as.Places) > 1 {

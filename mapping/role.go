@@ -179,7 +179,7 @@ func (w word) read(r *reading, at place) error {
 		return r.need(at, q, err)
 	}
 	if isResource(w) {
-		if strings.Contains(text, ":") {
+		if strings.Contains(text, ":") || len(text) > MaxURI {
 			return r.uri(r.tool.of, at, text)
 		}
 		as := capability.ReadURI(text)
