@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -57,7 +59,11 @@ func (a *app) load() (*world, error) {
 	}
 	w, err := loadWorld(cfg, view)
 	if err != nil {
-		return nil, broken(err, "make the folder, or name another under agents: in "+a.ui.short(cfg.File))
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "make the folder, or name another under agents: in " + a.ui.short(cfg.File)
+		}
+		return nil, broken(err, hint)
 	}
 	w.file, w.findings = file, slices.Concat(findings, w.findings)
 	return w, nil
