@@ -26,8 +26,8 @@ func (u *URI) MayBe(place string, whole bool) bool {
 	return false
 }
 
-// bare writes a place as it is to who leaves out marks.
-func bare(place string) string {
+// unmarked writes a place as it is to who leaves out marks.
+func unmarked(place string) string {
 	segs := strings.Split(place, "/")
 	for i, seg := range segs[1:] {
 		segs[i+1] = cmp.Or(strings.Map(func(r rune) rune {
@@ -40,11 +40,11 @@ func bare(place string) string {
 	return strings.Join(segs, "/")
 }
 
-// Bare is what servers take a URI for that leave out marks; behind that, for each place, those that leave out what is not
+// Unmarked is what servers take a URI for that leave out marks; behind that, for each place, those that leave out what is not
 // ASCII as well, or take the items of lists apart.
-func (u *URI) Bare() (places []string) {
+func (u *URI) Unmarked() (places []string) {
 	for _, at := range u.Places {
-		places = append(places, bare(at))
+		places = append(places, unmarked(at))
 		segs := strings.Split(strings.ReplaceAll(at, ",", "/"), "/")
 		for i, seg := range segs[1:] {
 			segs[i+1] = strings.ReplaceAll(ofASCII(seg), ".", "")

@@ -69,8 +69,8 @@ func TestMayBeOfMany(t *testing.T) {
 	}
 }
 
-// TestBare: what is left of a URI to who leaves out marks, and of one to who leaves out more.
-func TestBare(t *testing.T) {
+// TestUnmarked: what is left of a URI to who leaves out marks, and of one to who leaves out more.
+func TestUnmarked(t *testing.T) {
 	for uri, want := range map[string]string{
 		"docs://in-ner/a_b": "docs:/inner/ab",
 		"docs://in,a/жb.c":  "docs:/ina/жbc docs:/in/a/bc",
@@ -78,7 +78,7 @@ func TestBare(t *testing.T) {
 		"docs://(+)/!":      "docs:/( )/! docs:",
 		"docs://u@h:80/x":   "docs:/u@h:80/x docs:/uh80/x docs:/h:80/x docs:/h80/x docs:/u@h/x docs:/uh/x docs:/h/x",
 	} {
-		if got := strings.Join(capability.ReadURI(uri).Bare(), " "); got != want {
+		if got := strings.Join(capability.ReadURI(uri).Unmarked(), " "); got != want {
 			t.Errorf("%s is %s, not %s", uri, got, want)
 		}
 	}

@@ -17,18 +17,18 @@ const (
 
 // claimed is what a server has said to be skills, whether or not they are shown.
 type claimed struct {
-	claims  []string        // the URI of each SKILL.md
-	names   map[string]bool // as prompts are called
-	places  map[string]bool // their folders, by what servers may take them for
-	bare    map[string]bool // the same, to who leaves out marks
-	schemes map[string]bool // of their URIs; of one that may be anywhere, all of it is theirs
-	deep    bool            // there are others, which are longer than any that is shown
-	bytes   int             // of all claims
-	looked  int             // how much of them templates were held against
+	claims   []string        // the URI of each SKILL.md
+	names    map[string]bool // as prompts are called
+	places   map[string]bool // their folders, by what servers may take them for
+	unmarked map[string]bool // the same, to who leaves out marks
+	schemes  map[string]bool // of their URIs; of one that may be anywhere, all of it is theirs
+	deep     bool            // there are others, which are longer than any that is shown
+	bytes    int             // of all claims
+	looked   int             // how much of them templates were held against
 }
 
 func newClaimed() claimed {
-	return claimed{names: map[string]bool{}, places: map[string]bool{}, bare: map[string]bool{}, schemes: map[string]bool{}}
+	return claimed{names: map[string]bool{}, places: map[string]bool{}, unmarked: map[string]bool{}, schemes: map[string]bool{}}
 }
 
 // has reports whether a URI may be in one of the folders.
@@ -36,7 +36,7 @@ func (c *claimed) has(as spelling) bool {
 	anywhere, known := c.schemes[as.Scheme]
 	return known && (anywhere || as.any) || c.deep && as.any ||
 		slices.ContainsFunc(as.Places, func(at string) bool { return c.isIn(c.places, at) }) ||
-		known && slices.ContainsFunc(as.Bare(), func(at string) bool { return c.isIn(c.bare, at) })
+		known && slices.ContainsFunc(as.Unmarked(), func(at string) bool { return c.isIn(c.unmarked, at) })
 }
 
 // isIn reports whether a place is in one of some folders.
@@ -69,7 +69,7 @@ func (c *claimed) enter(s *served) {
 			at = path.Dir(at)
 		}
 		at = strings.TrimSuffix(at, "/")
-		c.places[at], c.bare[(&capability.URI{Places: []string{at}}).Bare()[0]] = true, true
+		c.places[at], c.unmarked[(&capability.URI{Places: []string{at}}).Unmarked()[0]] = true, true
 	}
 	const besides = 64 // of what it costs to look at a claim at all
 	c.claims, c.bytes = append(c.claims, s.uri()), c.bytes+len(s.root)+besides

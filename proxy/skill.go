@@ -143,7 +143,7 @@ func (s *source) secludes(uri string) bool {
 		return s.unknown || isSkillURI(uri)
 	}
 	as := spell(uri)
-	return isSkillURI(uri) || as.any && mayBeSkillFile(uri) || slices.ContainsFunc(as.Places, isSkillFile) || slices.ContainsFunc(as.Bare(), isBareSkillFile) || s.skills.has(as)
+	return isSkillURI(uri) || as.any && mayBeSkillFile(uri) || slices.ContainsFunc(as.Places, isSkillFile) || slices.ContainsFunc(as.Unmarked(), isUnmarkedSkillFile) || s.skills.has(as)
 }
 
 // mayHaveSkills reports whether the server has skills, or speaks the extension, by which it may have

@@ -198,8 +198,8 @@ func isSkillURI(uri string) bool {
 // isSkillFile reports whether a place is that of a SKILL.md.
 func isSkillFile(place string) bool { return path.Base(place) == strings.ToLower(skillFile) }
 
-// isBareSkillFile reports the same of a place without its marks.
-func isBareSkillFile(place string) bool { return path.Base(place) == "skillmd" }
+// isUnmarkedSkillFile reports the same of a place without its marks.
+func isUnmarkedSkillFile(place string) bool { return path.Base(place) == "skillmd" }
 
 // mayBeSkillFile reports whether a URI that servers read in different ways names one.
 func mayBeSkillFile(uri string) bool {
