@@ -396,8 +396,11 @@ func TestParkedCallsOfOneAgentLeaveRoom(t *testing.T) {
 	w := start(t, map[string]string{"greedy": reader, "scout": reader}, up)
 	call := `{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}`
 	greedy := w.client("greedy")
-	for range 300 {
+	for range 299 {
 		greedy.modern("tools/call", call, `{"elicitation":{}}`)
+	}
+	if a := greedy.modern("tools/call", call, `{"elicitation":{}}`); denialOf(t, a).Code != "limit_exceeded" || !strings.Contains(a.Raw, "answer what other calls ask first") {
+		t.Error(a.Raw)
 	}
 	if a := w.client("scout").modern("tools/call", call, `{"elicitation":{}}`); !strings.Contains(a.Raw, "input_required") {
 		t.Errorf("another agent has no room left: %s", a.Raw)

@@ -298,22 +298,24 @@ func (r *refused) Error() string { return r.verdict.Why }
 
 // broken tells the agent that a server did not answer, and which one.
 func (c *call) broken(o *order, err error) reply {
-	name := strconv.Quote(o.line.up().Name)
-	text, hint := "upstream "+name+" did not answer", "try again later; it may or may not have been done"
+	name := "upstream " + strconv.Quote(o.line.up().Name)
+	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " did not answer", hint: "try again later; it may or may not have been done"}
 	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
-		text = "upstream " + name + " " + f.Text
+		d.why = name + " " + f.Text
 		if (f.Unsent || f.Undone) && !o.up {
-			hint = "try again later; it was not done"
+			d.hint = "try again later; it was not done"
 		}
 	}
 	if n := (*upstream.NeedsLogin)(nil); errors.As(err, &n) {
-		text = n.Error()
+		d.why = n.Error()
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		text = "upstream " + name + " did not answer in time"
-	}
-	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: text, hint: hint}
-	if errors.Is(err, upstream.ErrNoRoom) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.why = name + " did not answer in time"
+	case errors.Is(err, errTooManyParked):
+		d.code, d.why = capability.LimitExceeded, name+" asks for input, and "+err.Error()
+		d.hint = "answer what other calls ask first; it may or may not have been done"
+	case errors.Is(err, upstream.ErrNoRoom):
 		d.code = capability.LimitExceeded
 	}
 	e := c.event("refusal")

@@ -300,7 +300,7 @@ func (c *call) hold(p *parked) (upstream.Answer, error) {
 	return upstream.Answer{Type: "input_required", Result: p.questions(sealed)}, nil
 }
 
-var errTooManyParked = errors.New("too many calls wait for input")
+var errTooManyParked = errors.New("too many calls wait for theirs")
 
 // questions writes what is open, as the answer of the agent.
 func (p *parked) questions(state string) []byte {
