@@ -209,7 +209,8 @@ func oddValue(value string) bool {
 	return strings.Contains(strings.ReplaceAll(text, ",", "/"), "//") || !utf8.ValidString(text) || strings.Contains(text, "%") || strings.ContainsFunc(text, func(r rune) bool { return !isAmong(r, inValue) })
 }
 
-// oddText looks at one name: what it holds, also in escapes, and what it begins and ends with.
+// oddText looks at one name: what it holds, also in escapes, and what it begins and ends with. Dots that it begins with
+// are a name of their own to a template such as {a}-{b}.
 func oddText(text, also string) string {
 	plain := unescaped(text)
 	switch {
@@ -218,7 +219,7 @@ func oddText(text, also string) string {
 	case strings.ContainsFunc(plain, func(r rune) bool { return !isAmong(r, also) }) || !norm.NFKC.IsNormalString(plain):
 		return oddLetters
 	case strings.Trim(plain, " ") != plain || strings.Trim(plain, "+ ") == "" || plain[0] == ':' || plain[len(plain)-1] == '.',
-		strings.Contains(","+plain+",", ",,"), ofASCII(plain) == "..":
+		strings.Contains(","+plain+",", ",,"), strings.HasPrefix(ofASCII(plain), ".."):
 		return oddEnd
 	}
 	return ""

@@ -127,6 +127,10 @@ func TestURI(t *testing.T) {
 		"docs://a/+/b":               "odd",
 		"docs://a/.ж.ж/b":            "odd",
 		"docs://a/ж.ж/b":             "docs:/a/ж.ж/b",
+		"docs://a/...md":             "odd",
+		"docs://a/..-b":              "odd",
+		"docs://a/('..b":             "odd",
+		"docs://a/b..c":              "docs:/a/b..c",
 		"docs://a#b#c":               "odd",
 		"docs://a#b//c":              "odd",
 	} {
