@@ -230,29 +230,31 @@ func (e Entry) coversWords(held []*Grant, g *Grant, effort *pattern.Effort) (str
 		if written[rowKey(row)] {
 			continue
 		}
-		if v := effort.Covers(rows, e.widened(row), universe[:len(row)]); !v.Yes {
-			return e.wordWitness(v, len(g.wordDims()), names), false
+		for _, row := range e.widened(row) {
+			if v := effort.Covers(rows, row, universe[:len(row)]); !v.Yes {
+				return e.wordWitness(v, len(g.wordDims()), names), false
+			}
 		}
 	}
 	return "", true
 }
 
-// widened is a row that holds as much as one may: a URI that may be any other of its scheme is all that this has, as it is
+// widened is all that a row may hold: a URI that may be any other of its scheme is all that this has as well, as it is
 // in a call. Where it is written out in the same way has been looked at.
-func (e Entry) widened(row pattern.Row) pattern.Row {
+func (e Entry) widened(row pattern.Row) []pattern.Row {
 	text, ok := row[0].Literal()
 	if e.Verb != readResource || !ok {
-		return row
+		return []pattern.Row{row}
 	}
 	u := ReadURI(strings.TrimPrefix(text, given))
 	if u.Odd() == "" {
-		return row
+		return []pattern.Row{row}
 	}
 	wide := anything() // where no pattern can be of all that the scheme has
 	if all, err := allOf(u.Scheme); err == nil {
 		wide = all.given
 	}
-	return append(pattern.Row{wide}, row[1:]...)
+	return []pattern.Row{row, append(pattern.Row{wide}, row[1:]...)}
 }
 
 // writtenRows are rows by what is written in them, so that long lists of names that

@@ -205,6 +205,8 @@ func TestOddURIPassedOn(t *testing.T) {
 		{`resource.read{uris=["docs://a/*"]}`, `resource.read{uris=["docs://a/b","docs://a/\\~b"]}`, false},
 		{`resource.read{uris=["docs://*"]}`, `resource.read{uris=["docs://a//b"]}`, true},
 		{`resource.read{uris=["docs://a//b"]}`, `resource.read{uris=["docs://a//b"]}`, true},
+		{`resource.read{uris=["docs://*"]}`, `resource.read{uris=["docs:a~b"]}`, false},
+		{`resource.read{uris=["docs:*"]}`, `resource.read{uris=["docs:a~b"]}`, true},
 		{`resource.read{uris=["a*"]}`, `resource.read{uris=["a//b"]}`, false},
 		{`resource.read{uris=["{*,x}"]}`, `resource.read{uris=["a//b"]}`, true},
 		{`resource.read{uris=["*"]}`, `resource.read{uris=["a//b"]}`, true},
