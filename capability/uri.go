@@ -84,8 +84,8 @@ func (u *URI) hosted(below string) string {
 		}
 		u.Places = appendNew(u.Places, u.spell(host+"/"+path))
 	}
-	if odd == "" && deep {
-		odd = oddPath(path, inName)
+	if odd == "" && deep { // servers escape the slashes of names that hold some, as group%2Fproject
+		odd = oddPath(strings.ReplaceAll(strings.ReplaceAll(path, "%2F", "/"), "%2f", "/"), inName)
 	}
 	return odd
 }
@@ -308,10 +308,13 @@ func astray(scheme, rest string) string {
 	where := unqueried(rest)
 	for range decodings + 1 {
 		rest, where = strings.ToLower(rest), strings.ToLower(where)
-		for _, hidden := range []string{`\`, "%2e", "%2f", "%5c", "%00"} {
+		for _, hidden := range []string{`\`, "%2e", "%5c", "%00"} {
 			if strings.Contains(where, hidden) {
 				return "the URI hides a separator or a dot"
 			}
+		}
+		if hidesSlash(where) {
+			return "the URI hides a separator that a name begins or ends with"
 		}
 		if scheme != "" && strings.Contains(rest, scheme+"://") {
 			return "the URI holds its own scheme once more, which some servers take out wherever it stands"
@@ -326,6 +329,22 @@ func astray(scheme, rest string) string {
 		rest, where = plain, unescaped(where)
 	}
 	return "the URI is escaped too often"
+}
+
+// hidesSlash reports whether an escaped slash stands where a name may begin or end, also to a template such as {a}-{b}:
+// what begins with one starts at the root to some.
+func hidesSlash(where string) bool {
+	for seg := range strings.SplitSeq(where, "/") {
+		names := strings.Split(unescaped(seg), "/")
+		for i, name := range names[1:] {
+			last, _ := utf8.DecodeLastRuneInString(names[i])
+			first, _ := utf8.DecodeRuneInString(name)
+			if !isAmong(last, "") || !isAmong(first, "") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasDots reports whether some segment moves, or an item of a list; of a query as well, as some take all of it for a

@@ -143,6 +143,28 @@ var readers = map[string]func(uri string) string{
 		}
 		return place(plain[strings.LastIndexByte(plain, ':')+1:])
 	},
+	"decoded, and its first segment, and the others joined to a folder": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(uri))
+		return joined(plain, 1)
+	},
+	"decoded, two segments, and the others joined to a folder": func(uri string) string {
+		plain, _ := url.PathUnescape(unqueried(uri))
+		return joined(plain, 2)
+	},
+	"its segments, each decoded and joined to a folder": func(uri string) string {
+		at := ""
+		for seg := range strings.SplitSeq(unqueried(bare(uri)), "/") {
+			plain, err := url.PathUnescape(seg)
+			if err != nil {
+				plain = seg
+			}
+			if strings.HasPrefix(plain, "/") {
+				at = ""
+			}
+			at = path.Join(at, plain)
+		}
+		return place(at)
+	},
 	"its first segment, and the others joined to a folder": func(uri string) string { return joined(uri, 1) },
 	"two segments, and the others joined to a folder":      func(uri string) string { return joined(uri, 2) },
 	"three segments, and the others joined to a folder":    func(uri string) string { return joined(uri, 3) },
