@@ -335,7 +335,7 @@ func astray(scheme, rest string) string {
 // what begins with one starts at the root to some.
 func hidesSlash(where string) bool {
 	for seg := range strings.SplitSeq(where, "/") {
-		names := strings.Split(unescaped(seg), "/")
+		names := strings.Split(strings.ReplaceAll(unescaped(seg), "://", "-"), "/") // a URL in a URI is odd, and no more than that
 		for i, name := range names[1:] {
 			last, _ := utf8.DecodeLastRuneInString(names[i])
 			first, _ := utf8.DecodeRuneInString(name)
