@@ -78,7 +78,7 @@ func (u *URI) hosted(below string) string {
 	if u.Scheme == "http" && !strings.HasSuffix(name, ":80") || u.Scheme == "https" && !strings.HasSuffix(name, ":443") {
 		bare = name // where another port is another server
 	}
-	for _, host := range []string{host, name, user + bare, bare} {
+	for _, host := range slices.Compact([]string{host, name, user + bare, bare}) { // most have one
 		if u.Scheme == "file" && strings.EqualFold(host, "localhost") {
 			host = ""
 		}
