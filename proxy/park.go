@@ -30,8 +30,8 @@ type parking struct {
 type parked struct {
 	cancel context.CancelFunc
 	line   *line
-	token  string // that the server reports progress by
-	asks   chan question
+	token  string        // that the server reports progress by
+	asks   chan struct{} // holds a token when there is something to answer
 	done   chan struct{} // closed when the server has answered
 	answer upstream.Answer
 	err    error
@@ -49,7 +49,6 @@ type parked struct {
 
 // question is what a server asks while its call is up.
 type question struct {
-	key    string
 	method string
 	params []byte
 	answer chan outcome
@@ -103,7 +102,7 @@ func (p *parked) isDone() bool {
 }
 
 // Ask hands a question to the request that waits, and waits itself until some
-// request has brought the answer.
+// request has brought the answer. Meanwhile it counts like what waits for sessions.
 func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	now := p.waiting()
 	if now == nil {
@@ -123,10 +122,15 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	now.line.asking(now, 1)
 	defer now.line.asking(now, -1)
 	q := question{method: method, params: append([]byte(nil), c.scrubbed(params)...), answer: make(chan outcome, 1)}
+	size := len(q.params) + perMessage
+	if !c.tenant.keep(size, maxUntaken) {
+		return answerOf(outcome{}, errAskLimit)
+	}
+	defer c.tenant.keep(-size, 0)
+	defer p.drop(p.add(q))
 	select {
-	case p.asks <- q:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case p.asks <- struct{}{}:
+	default: // it is there already
 	}
 	select {
 	case got := <-q.answer:
@@ -192,7 +196,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
 	level, decided := c.logLevel(), c.policy // which is another once the agent is told something by another
 	c.outlive()
-	p := &parked{cancel: cancel, line: o.line, asks: make(chan question), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
+	p := &parked{cancel: cancel, line: o.line, asks: make(chan struct{}, 1), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -231,30 +235,41 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 
 // await waits for the server's answer, or for something that it asks.
 func (c *call) await(p *parked, late <-chan struct{}) (upstream.Answer, error) {
-	select {
-	case <-p.done:
-		return c.known(p.answer, p.err)
-	case q := <-p.asks:
-		p.add(q)
-		return c.hold(p)
-	case <-c.ctx.Done():
-		p.cancel()
-		<-p.done
-		return upstream.Answer{}, c.ctx.Err()
-	case <-late:
-		p.cancel()
-		<-p.done
-		return upstream.Answer{}, context.DeadlineExceeded
+	for {
+		select {
+		case <-p.done:
+			return c.known(p.answer, p.err)
+		case <-p.asks:
+			if p.unanswered() {
+				return c.hold(p)
+			}
+		case <-c.ctx.Done():
+			p.cancel()
+			<-p.done
+			return upstream.Answer{}, c.ctx.Err()
+		case <-late:
+			p.cancel()
+			<-p.done
+			return upstream.Answer{}, context.DeadlineExceeded
+		}
 	}
 }
 
 // add notes a question that is to be answered.
-func (p *parked) add(q question) {
+func (p *parked) add(q question) (key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	q.key = "ask-" + strconv.Itoa(p.count)
-	p.open[q.key] = q
+	key = "ask-" + strconv.Itoa(p.count)
+	p.open[key] = q
+	return key
+}
+
+// drop forgets one that is answered, or that nobody asks any more.
+func (p *parked) drop(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, key)
 }
 
 func (p *parked) unanswered() bool {
