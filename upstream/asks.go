@@ -6,7 +6,10 @@ import (
 	"sync"
 )
 
-var errAsks = errors.New("too many of its requests wait for an answer")
+var (
+	errAsks  = errors.New("too many of its requests wait for an answer")
+	errTwice = errors.New("a request of the same id waits for an answer")
+)
 
 // asks are the requests of a server that are being answered. The zero value has
 // none.
@@ -19,7 +22,10 @@ type asks struct {
 func (a *asks) add(ctx context.Context, id []byte) (context.Context, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, twice := a.open[string(id)]; twice || len(a.open) >= maxAsks {
+	if _, twice := a.open[string(id)]; twice {
+		return nil, errTwice
+	}
+	if len(a.open) >= maxAsks {
 		return nil, errAsks
 	}
 	if a.open == nil {

@@ -271,8 +271,15 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 		h, during = &hearer{sink: pong{}}, x.life
 	}
 	ctx, err := x.asks.add(during, id)
-	if err != nil {
+	switch {
+	case err == nil:
+	case x.id != 0:
 		return x.failed("asks too much", err)
+	case errors.Is(err, errAsks): // else it has only been said again
+		x.reply(&response{id: id, refused: &Refusal{Code: codeInternal, Message: err.Error()}})
+		fallthrough
+	default:
+		return nil
 	}
 	ev.give()
 	x.asking.Add(1)

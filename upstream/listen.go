@@ -22,13 +22,18 @@ const (
 // listen keeps a stream open for what the server says by itself, until the
 // connection ends or the server has no such stream.
 func (c *web) listen(info Info) {
-	once := c.hear
+	var once func(ev *eventReader, again bool) bool
 	if info.Modern {
 		params := c.client.wishes(info)
 		if params == nil {
 			return
 		}
 		once = func(_ *eventReader, again bool) bool { return c.subscribe(params, again) }
+	} else {
+		x := c.begin(c.life, c.events) // one for all streams: what was asked on one is answered when it has ended
+		defer x.finish()
+		x.id = 0 // nothing on these streams is an answer
+		once = x.hear
 	}
 	ev := newEventReader(nil, c.limit)
 	insist(c.life, func(again bool) (time.Duration, bool) {
@@ -64,10 +69,8 @@ const HeardAgain = "capgate/heard_again"
 
 // hear opens the stream of the legacy era, and reports whether it is worth to be
 // opened again.
-func (c *web) hear(ev *eventReader, again bool) bool {
-	x := c.begin(c.life, c.events)
-	defer x.finish()
-	x.id = 0 // nothing on this stream is an answer
+func (x *exchange) hear(ev *eventReader, again bool) bool {
+	c := x.web
 	x.stance = c.stance.Load()
 	from := string(ev.id)
 	if !isPlainHeader(from) {

@@ -90,6 +90,52 @@ func TestHTTPUnreadableEvents(t *testing.T) {
 	}
 }
 
+// TestHTTPListenAsked: what is asked where nothing belongs to a call is answered also when that stream has ended
+// meanwhile, and is not asked twice. More than may wait are refused, and all else is still heard.
+func TestHTTPListenAsked(t *testing.T) {
+	const most = 16
+	ended := make(chan struct{})
+	var opened atomic.Int64
+	s := serve(t, func(s *server) {
+		s.listen = func(w http.ResponseWriter, r *http.Request) {
+			send := events(w)
+			if opened.Add(1) == 1 {
+				for i := range most {
+					send(`data: {"jsonrpc":"2.0","id":"q%d","method":"sampling/createMessage"}`, i)
+				}
+				return
+			}
+			send(`data: {"jsonrpc":"2.0","id":"q0","method":"sampling/createMessage"}`)
+			send(`data: {"jsonrpc":"2.0","id":"more","method":"sampling/createMessage"}`)
+			send(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			<-r.Context().Done()
+		}
+	})
+	k := newRecorder()
+	k.ask = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+		select {
+		case <-ended:
+			return []byte(`{"said":1}`), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	s.dial(upstream.Options{Events: k})
+	for _, want := range []string{upstream.HeardAgain, "notifications/tools/list_changed"} {
+		if got := k.hear(t); got != want {
+			t.Errorf("heard %s", got)
+		}
+	}
+	close(ended)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range most + 1 {
+		if got := s.reply(ctx); got == "" || strings.Contains(got, "said") == strings.Contains(got, "more") {
+			t.Error(got)
+		}
+	}
+}
+
 // TestHTTPListenNot: a server without a stream is asked for one once.
 func TestHTTPListenNot(t *testing.T) {
 	s := serve(t, nil)
