@@ -142,7 +142,7 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 	for _, it := range g.items {
 		known[it.skill.root] = it.skill
 	}
-	for _, s := range all {
+	for i, s := range all {
 		if old := known[s.root]; old != nil && s.flaw == "" && old.flaw == "" {
 			now, listed := s.file(s.uri())
 			before, _ := old.file(s.uri())
@@ -152,8 +152,8 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 					spent.bytes.Add(int64(len(old.text) + len(old.manifest)))
 				}
 				s.text, s.manifest = old.text, old.manifest
-				if slices.Equal(s.files, old.files) && s.description == old.description {
-					s.read.Store(old.read.Load())
+				if slices.Equal(s.files, old.files) && s.name == old.name && s.description == old.description {
+					all[i] = old
 				}
 			}
 		}

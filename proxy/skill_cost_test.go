@@ -78,3 +78,38 @@ func TestServedFilesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestServedSkillsAreTheSame: nor is anything made anew for them.
+func TestServedSkillsAreTheSame(t *testing.T) {
+	for _, speaks := range []bool{true, false} {
+		const main = "skill://a/SKILL.md"
+		s := newSkillServer(false, map[string]string{main: skillText("a", "", "A.\n")})
+		s.lists["resources/list"] = `"resources":[{"uri":"` + main + `","name":"a"}]`
+		if !speaks {
+			s.info.Capabilities = []byte(serverAbilities)
+		}
+		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
+		c := w.client("scout")
+		known := func() any {
+			if a := c.modern("skills/list", "{}", "{}"); !strings.Contains(a.Raw, "About a.") {
+				t.Fatal(a.Raw)
+			}
+			cat, err := w.server.Known("scout")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cat
+		}
+		before := known()
+		if s.changed(); known() != before {
+			t.Errorf("speaks %t: all is made anew", speaks)
+		}
+		s.mu.Lock()
+		s.files = map[string]string{main: skillText("a", "", "Another.\n")}
+		s.mu.Unlock()
+		s.list(s.entries()...)
+		if s.changed(); known() == before {
+			t.Errorf("speaks %t: another is not seen", speaks)
+		}
+	}
+}
