@@ -441,3 +441,45 @@ func TestSkillsOfSlowLists(t *testing.T) {
 		})
 	}
 }
+
+// TestSkillsUnreadForAMoment: a skill that its server could not serve just then is asked for a minute later, as
+// whatever else could not be had, and not only when all skills are.
+func TestSkillsUnreadForAMoment(t *testing.T) {
+	const main = "skill://a/SKILL.md"
+	for _, test := range []struct {
+		refused string
+		code    int
+		shown   bool
+	}{{"resources/read", -32603, true}, {"resources/read", -32602, false}, {"skills/get", -32000, true}, {"_manifest", -32603, true}} {
+		k, out := new(clock), true
+		s := newSkillServer(true, map[string]string{main: skillText("a", "", "A.\n"), "skill://a/_manifest": ""})
+		s.files["skill://a/_manifest"] = `{"files":[` + strings.NewReplacer(`"uri":"skill://a/`, `"path":"`, "digest", "hash").Replace(manifestEntry(main, s.files[main])) + `]}`
+		s.lists["resources/list"] = `"resources":[{"uri":"` + main + `","name":"x"},{"uri":"skill://a/_manifest","name":"x"}]`
+		switch test.refused {
+		case "skills/get":
+			s.list()
+		case "_manifest":
+			s.info.Capabilities = []byte(serverAbilities)
+		}
+		entry := manifestEntry(main, s.files[main])
+		s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			switch {
+			case out && (r.Method == test.refused || strings.Contains(string(r.Params), test.refused)):
+				return upstream.Answer{Error: fmt.Appendf(nil, `{"code":%d,"message":"no"}`, test.code)}, nil
+			case r.Method == "skills/get":
+				return upstream.Answer{Type: "complete", Result: []byte(`{"skill":{"uri":"` + main + `","frontmatter":{"name":"a"},"resources":[` + entry + `]}}`)}, nil
+			}
+			return s.read(ctx, r, sink)
+		}
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": anyReader}, s.up(t))
+		do := func(method, params string) said { return w.client("scout").modern(method, params, "{}") }
+		if n := len(listSkills(t, do)); n != 0 {
+			t.Errorf("%v: %d skills are read", test, n)
+		}
+		out = false
+		k.forward(61 * time.Second)
+		if got := listSkills(t, do); (len(got) == 1) != test.shown {
+			t.Errorf("%v: %v", test, got)
+		}
+	}
+}

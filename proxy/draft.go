@@ -58,7 +58,7 @@ func (l *line) draft(ctx context.Context, conn upstream.Conn, s *served, read *b
 			s.flaw = s.readManifest(data)
 			return read.spend(len(data))
 		}
-		s.flaw = "its manifest cannot be read: " + err.Error()
+		s.flaw, s.unread = "its manifest cannot be read: "+err.Error(), !isNone(err)
 		return nil
 	}
 	if err := l.readSkill(ctx, conn, s, read); err != nil || s.flaw != "" {
@@ -133,6 +133,7 @@ func (l *line) unlisted(ctx context.Context, conn upstream.Conn, all []*served, 
 		}
 		if isSkillURI(uri) || !isNone(err) {
 			more[i] = readAnswer(entry, roots[i])
+			more[i].unread = err != nil && !isNone(err)
 		}
 		return read.spend(len(entry))
 	})

@@ -74,7 +74,7 @@ func (k listKind) words() (method, member, ability string) {
 func newLine(t *tenant, u *Upstream, root string) *line {
 	l := &line{tenant: t, made: u, root: root, flights: map[*call]upstream.Sink{}, followed: map[string]*following{}, nudge: make(chan struct{}, 1)}
 	for i := range l.lists {
-		l.lists[i].wanted, l.lists[i].age = 1, listKind(i).age()
+		l.lists[i].wanted, l.lists[i].age = 1, listKind(i).age(nil)
 	}
 	l.link = upstream.NewLink(u.Name, l.dial, upstream.LinkOptions{OnUp: l.cameUp})
 	return l

@@ -30,8 +30,9 @@ const (
 	agedTime = time.Second     // that is waited
 )
 
-func (k listKind) age() time.Duration {
-	if k == skillList {
+// age is how old a list may be that has these items. A skill that could not be read may be one a moment later.
+func (k listKind) age(items []item) time.Duration {
+	if k == skillList && !slices.ContainsFunc(items, func(it item) bool { return it.skill.unread }) {
 		return skillAge
 	}
 	return listAge
@@ -39,11 +40,10 @@ func (k listKind) age() time.Duration {
 
 // listing is one list of a server, as it was fetched last.
 type listing struct {
-	age time.Duration // that it may have
-
 	mu     sync.Mutex
-	wanted uint64 // counts up whenever the list has changed, as far as is known
-	have   uint64 // which of them the items are
+	age    time.Duration // that it may have
+	wanted uint64        // counts up whenever the list has changed, as far as is known
+	have   uint64        // which of them the items are
 	items  []item
 	state  uint64        // of the items: others have another
 	seen   time.Time     // when the server was asked for them
@@ -261,7 +261,7 @@ func (l *line) fetch(k listKind) {
 	}
 	switch {
 	case err == nil:
-		g.have, g.seen, g.err, g.owed = wanted, now, nil, now.Before(g.doubted)
+		g.have, g.seen, g.age, g.err, g.owed = wanted, now, k.age(items), nil, now.Before(g.doubted)
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:

@@ -39,6 +39,7 @@ type served struct {
 	name        string       // as the list says, "" when it does not
 	description string       // the same
 	flaw        string       // why it is shown to nobody, "" if it may be
+	unread      bool         // it is one of the server's, which may have been out of order for a moment
 	text        []byte       // its SKILL.md, as it was when the list was fetched
 	manifest    []byte       // the same of its manifest, nil if it has none
 
@@ -348,7 +349,7 @@ func (l *line) readText(ctx context.Context, conn upstream.Conn, s *served, uri 
 		if failed := (*upstream.Failed)(nil); errors.As(err, &failed) || ctx.Err() != nil {
 			return nil, err
 		}
-		s.flaw = name + " cannot be read: " + err.Error()
+		s.flaw, s.unread = name+" cannot be read: "+err.Error(), !isNone(err)
 		return nil, nil // as above
 	}
 	switch differs := listed && f.check(data) != nil; {
