@@ -243,6 +243,9 @@ func TestExpiredMeanwhile(t *testing.T) {
 		{"tools/call", `{"name":"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}}`, false},
 		{"tools/call", `{"name":"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}}`, true},
 		{"resources/read", `{"uri":"file://$ROOT/docs/a"}`, false},
+		{"skills/get", uriParams("skill://notes/SKILL.md"), false},
+		{"resources/directory/read", uriParams("skill://notes"), false},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"skill://notes/{+file}"},"argument":{"name":"file","value":""}}`, false},
 	} {
 		for _, mayAsk := range [][]string{nil, {"elicitation"}} {
 			t.Run(fmt.Sprint(test.method, test.again, mayAsk), func(t *testing.T) {
@@ -252,7 +255,7 @@ func TestExpiredMeanwhile(t *testing.T) {
 					up.MayAsk = mayAsk
 					w := start(t, map[string]string{"scout": reader}, up)
 					w.token(t, "scout", time.Minute)
-					w.adopt()
+					w.bundles(ownSkills())
 					if test.again {
 						w.client("scout").modern("tools/list", "{}", "{}")
 					} else {
