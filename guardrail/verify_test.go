@@ -453,6 +453,20 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestLiveAndSigned: nothing is unknown of the lines of a log that are all signed.
+func TestLiveAndSigned(t *testing.T) {
+	_, dir := start(t, guardrail.Options{})
+	r := sound(t, dir)
+	if f := r.Files[0]; !f.Live || f.Lines != f.Signed {
+		t.Fatalf("%+v", f)
+	}
+	for _, u := range r.Unknown {
+		if strings.Contains(u, "not signed yet") {
+			t.Error(u)
+		}
+	}
+}
+
 // TestVerifyWhileWriting: a log that is in use is sound at any moment.
 func TestVerifyWhileWriting(t *testing.T) {
 	l, dir := start(t, guardrail.Options{Rotate: 8 << 10, CheckpointLines: 5, Sync: guardrail.SyncNone})
