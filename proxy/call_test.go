@@ -8,6 +8,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestHintOfArguments: a schema may list more than the mapping knows, and to call
+// with what it lists is then no way to proceed.
+func TestHintOfArguments(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a","other":1}}`)
+	if !strings.Contains(string(a.Result), "leave out what the operator's mapping of the tool does not know") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
 func TestCall(t *testing.T) {
 	s := &scripted{}
 	w := start(t, map[string]string{"scout": reader}, files(t, s))

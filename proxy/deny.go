@@ -108,7 +108,7 @@ func (c *call) denial(v gate.Verdict) denial {
 		d.hint = c.review()
 	case v.Refused != nil:
 		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
-		d.hint = "call the tool with the arguments that its schema lists"
+		d.hint = "call the tool with the arguments that its schema lists, and leave out what the operator's mapping of the tool does not know"
 	case remedy(v) != "":
 		d.why, d.hint = v.Why, remedy(v)
 	case d.code == capability.NotAvailable && need != nil && need.Verb() == useSecret:
