@@ -200,6 +200,9 @@ func (c *catalogue) show(s *Server, survey *gate.Survey, agent string, t *tool) 
 		one.Code, one.Why = t.blocked, t.why
 	case !c.policy.Gate.Visible(agent, t.gate):
 		one.Code, one.Why = capability.CapabilityAbsent, fmt.Sprintf("no call of it could be allowed: it may need %v", one.Verbs)
+		if t.gate.Mapping == nil {
+			one.Why += ", as no mapping covers it"
+		}
 	default:
 		one.Visible = true
 		if scope := narrowing(survey.Scopes(t.gate)); s.isClean([]byte(scope)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,5 +101,21 @@ func TestLookWaits(t *testing.T) {
 	close(started)
 	if got := <-seen; got.err != nil || len(got.missing) > 0 || got.skills != 6 || got.tools != 1 {
 		t.Errorf("there are %+v", got)
+	}
+}
+
+// TestLookAtUnmapped: who has mapped a server and mistyped a tool is told why that
+// tool needs tool.invoke.
+func TestLookAtUnmapped(t *testing.T) {
+	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_fil", "path") + `,` + tool("write_file", "path") + `]`}})
+	w := start(t, map[string]string{"scout": reader}, up)
+	looked, _, err := w.server.Look(t.Context(), "agents/scout")
+	if err != nil || len(looked) != 2 {
+		t.Fatalf("%v, %d tools", err, len(looked))
+	}
+	for _, one := range looked {
+		if unmapped := one.Name == "files__read_text_fil"; strings.Contains(one.Why, "no mapping covers it") != unmapped {
+			t.Errorf("%s: %s", one.Name, one.Why)
+		}
 	}
 }
