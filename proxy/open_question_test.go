@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/upstream"
 )
@@ -52,4 +53,32 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 	}
 	withdraws = false
 	inputOf(t, call(""))
+}
+
+// TestOpenQuestionOfCallThatIsOver: what a server asks on a stream that belongs to no call is of the only one that is up,
+// and is asked no longer than that is, however long the stream lasts.
+func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
+	over, ended := make(chan struct{}), make(chan error, 1)
+	s := &scripted{}
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		go func() {
+			_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+			ended <- err
+		}()
+		<-over
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	inputOf(t, w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`))
+	close(over) // and the agent never comes back
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the server has an answer that nobody gave")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the question is open for good")
+	}
 }

@@ -138,10 +138,14 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 			return nil, p.line.unasked(method, notAnyMore)
 		}
 		return answerOf(got, nil)
+	case <-p.done: // what came on a stream of no call outlives this one
+		return answerOf(outcome{}, errCallOver)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
+
+var errCallOver = errors.New("its call is over")
 
 // Still is that of an errand.
 func (p *parked) Still(method string) error { return p.line.stands(method, p.mayStill, notAnyMore) }
