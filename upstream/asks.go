@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -8,30 +9,44 @@ import (
 
 var (
 	errAsks  = errors.New("too many of its requests wait for an answer")
-	errTwice = errors.New("a request of the same id waits for an answer")
+	errAgain = errors.New("the same request waits for an answer")
+	errTwice = errors.New("another request of the same id waited for an answer")
 )
 
 // asks are the requests of a server that are being answered. The zero value has
 // none.
 type asks struct {
 	mu   sync.Mutex
-	open map[string]context.CancelFunc // by id, as it was written
+	open map[string]ask // by id, as it was written
 }
 
-// add notes a request, and returns the context to answer it in.
-func (a *asks) add(ctx context.Context, id []byte) (context.Context, error) {
+// ask is one of them.
+type ask struct {
+	method string
+	params []byte
+	cancel context.CancelFunc
+}
+
+// add notes a request, and returns the context to answer it in. Who makes another of the same id has forgotten the
+// first, whose answer would be taken for one to that.
+func (a *asks) add(ctx context.Context, m message) (context.Context, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, twice := a.open[string(id)]; twice {
+	id, params := string(m.id.Raw()), m.params.Raw()
+	switch known, twice := a.open[id]; {
+	case twice && known.method == m.method && bytes.Equal(known.params, params):
+		return nil, errAgain
+	case twice:
+		known.cancel()
 		return nil, errTwice
-	}
-	if len(a.open) >= maxAsks {
+	case len(a.open) >= maxAsks:
 		return nil, errAsks
 	}
 	if a.open == nil {
-		a.open = map[string]context.CancelFunc{}
+		a.open = map[string]ask{}
 	}
-	ctx, a.open[string(id)] = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	a.open[id] = ask{m.method, params, cancel}
 	return ctx, nil
 }
 
@@ -39,8 +54,8 @@ func (a *asks) add(ctx context.Context, id []byte) (context.Context, error) {
 func (a *asks) drop(id []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if cancel := a.open[string(id)]; cancel != nil {
-		cancel()
+	if known, ok := a.open[string(id)]; ok {
+		known.cancel()
 		delete(a.open, string(id))
 	}
 }
@@ -50,8 +65,8 @@ func (a *asks) cancelled(m message) {
 	id, _ := m.params.Get("requestId")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if cancel := a.open[string(id.Raw())]; cancel != nil {
-		cancel()
+	if known, ok := a.open[string(id.Raw())]; ok {
+		known.cancel()
 	}
 }
 
@@ -59,8 +74,8 @@ func (a *asks) cancelled(m message) {
 func (a *asks) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, cancel := range a.open {
-		cancel()
+	for _, known := range a.open {
+		known.cancel()
 	}
 }
 

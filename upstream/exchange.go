@@ -270,12 +270,12 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 	if m.method == ping {
 		h, during = &hearer{sink: pong{}}, x.life
 	}
-	ctx, err := x.asks.add(during, id)
+	ctx, err := x.asks.add(during, m)
 	switch {
 	case err == nil:
 	case x.id != 0:
 		return x.failed("asks too much", err)
-	case errors.Is(err, errAsks): // else it has only been said again
+	case !errors.Is(err, errAgain):
 		x.reply(&response{id: id, refused: &Refusal{Code: codeInternal, Message: err.Error()}})
 		fallthrough
 	default:

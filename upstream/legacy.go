@@ -458,7 +458,7 @@ func (f *feed) ask(m message) error {
 		h, ctx = &w.hearer, w.ctx
 	}
 	id, params := m.id.Raw(), m.params.Raw()
-	ctx, err := f.asks.add(ctx, id)
+	ctx, err := f.asks.add(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -136,6 +136,43 @@ func TestHTTPListenAsked(t *testing.T) {
 	}
 }
 
+// TestHTTPListenAskedAnother: a server that was started anew asks something else by an id that waits. What is said of
+// the one is no answer to the other.
+func TestHTTPListenAskedAnother(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	var opened atomic.Int64
+	s := serve(t, func(s *server) {
+		s.session = ""
+		s.listen = func(w http.ResponseWriter, r *http.Request) {
+			send := events(w)
+			if opened.Add(1) == 1 {
+				send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"show it?"}}`)
+				return
+			}
+			send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"delete it?"}}`)
+			send(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			<-r.Context().Done()
+		}
+	})
+	k := newRecorder()
+	k.ask = func(ctx context.Context, _ string, params []byte) ([]byte, error) {
+		asked <- struct{}{}
+		select {
+		case <-time.After(3 * time.Second): // by which the other has come
+			return []byte(`{"action":"accept","of":` + string(params) + `}`), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	s.dial(upstream.Options{Events: k})
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if got := s.reply(ctx); got == "" || strings.Contains(got, "show it") {
+		t.Errorf("it is told %q", got)
+	}
+}
+
 // TestHTTPListenNot: a server without a stream is asked for one once.
 func TestHTTPListenNot(t *testing.T) {
 	s := serve(t, nil)
