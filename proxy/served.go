@@ -53,6 +53,11 @@ type servedFile struct {
 	size   int64
 }
 
+// isListedLike reports whether a list says the same of two skills of one folder.
+func (s *served) isListedLike(other *served) bool {
+	return slices.Equal(s.files, other.files) && s.name == other.name && s.description == other.description
+}
+
 func (s *served) uri() string { return s.root + "/" + skillFile }
 
 func (s *served) manifestURI() string { return s.root + "/" + skills.Manifest }
@@ -107,8 +112,12 @@ func (l *line) skills(ctx context.Context, conn upstream.Conn) ([]item, error) {
 	})
 	items := make([]item, len(all))
 	for i, s := range all {
-		if old := known[s.root]; s.flaw != "" && (old == nil || old.flaw != s.flaw) {
+		switch old := known[s.root]; {
+		case s.flaw == "":
+		case old == nil || old.flaw != s.flaw:
 			l.tenant.server.log.Warn("a skill is shown to nobody", "upstream", l.up().Name, "skill", s.root[:min(len(s.root), maxSkillURI)], "why", s.flaw)
+		case old.unread == s.unread && s.isListedLike(old):
+			s = old
 		}
 		items[i] = item{skill: s}
 	}
@@ -153,7 +162,7 @@ func (l *line) keep(all []*served, spent *budget) map[string]*served {
 					spent.bytes.Add(int64(len(old.text) + len(old.manifest)))
 				}
 				s.text, s.manifest = old.text, old.manifest
-				if slices.Equal(s.files, old.files) && s.name == old.name && s.description == old.description {
+				if s.isListedLike(old) {
 					all[i] = old
 				}
 			}

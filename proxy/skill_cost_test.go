@@ -79,12 +79,12 @@ func TestServedFilesAreBounded(t *testing.T) {
 	}
 }
 
-// TestServedSkillsAreTheSame: nor is anything made anew for them.
+// TestServedSkillsAreTheSame: nor is anything made anew for them, nor for one that is shown to nobody.
 func TestServedSkillsAreTheSame(t *testing.T) {
 	for _, speaks := range []bool{true, false} {
 		const main = "skill://a/SKILL.md"
 		s := newSkillServer(false, map[string]string{main: skillText("a", "", "A.\n")})
-		s.lists["resources/list"] = `"resources":[{"uri":"` + main + `","name":"a"}]`
+		s.lists["resources/list"] = `"resources":[{"uri":"` + main + `","name":"a"},{"uri":"skill://%62/SKILL.md","name":"b"}]`
 		if !speaks {
 			s.info.Capabilities = []byte(serverAbilities)
 		}
