@@ -311,19 +311,19 @@ func lossyLog(s Subject) []capability.Finding {
 	return []capability.Finding{{Pos: s.Guardrail, Text: "guardrail.on_error is continue: a call that cannot be recorded is forwarded all the same"}}
 }
 
-// backend says whether programs can be confined here.
+// backend says whether this machine has what a sandbox would need: there is none
+// yet, so that nothing can be done about it.
 func backend(s Subject) []capability.Finding {
-	say := func(sev capability.Severity, text, hint string) []capability.Finding {
-		return []capability.Finding{{Severity: sev, Text: text, Hint: hint}}
-	}
+	lacks := ""
 	switch {
 	case s.OS == "linux" && !s.Has("bwrap"):
-		return say(capability.Warning, "bwrap is not installed: programs cannot be confined on this machine",
-			"Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap; Alpine: apk add bubblewrap")
+		lacks = "bwrap is not installed"
 	case s.OS == "darwin" && !s.Has("/usr/bin/sandbox-exec"):
-		return say(capability.Warning, "/usr/bin/sandbox-exec is missing: programs cannot be confined on this machine", "it ships with macOS")
+		lacks = "/usr/bin/sandbox-exec is missing"
 	case s.OS != "linux" && s.OS != "darwin":
-		return say(capability.Warning, "there is no sandbox backend for "+s.OS+": programs run unconfined", "run the gateway on Linux or macOS")
+		lacks = "there is no sandbox backend for " + s.OS
+	default:
+		return nil
 	}
-	return nil
+	return []capability.Finding{{Severity: capability.Warning, Text: lacks + "; programs run unconfined for now in any case", Hint: "nothing to install: this version has no sandbox that would use it"}}
 }
