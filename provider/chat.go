@@ -280,7 +280,7 @@ func (r *request) model(name string) {
 		if code, why := r.reads(webSearch); why != "" {
 			r.deny(http.StatusForbidden, code, "it names no model, and that of the account may search the web: "+why)
 		}
-	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@") || r.kit == mistralKit && strings.HasPrefix(name, "ag:"):
+	case strings.Contains(name, "@preset") || strings.HasPrefix(name, "@") || r.kit == mistralKit && isAgent(name):
 		r.forbid("a preset that the provider keeps cannot be judged: name the model")
 	case r.policy.Relayed && strings.Contains(name, "compound"): // of Groq, which runs code as well
 		code, why := r.needs(codeExecution)
@@ -295,6 +295,11 @@ func (r *request) model(name string) {
 			r.deny(http.StatusForbidden, code, "this model searches the web: "+why)
 		}
 	}
+}
+
+// isAgent reports whether the name of a model is the id of an agent that Mistral keeps, old or new.
+func isAgent(name string) bool {
+	return strings.HasPrefix(name, "ag:") || strings.HasPrefix(name, "ag_")
 }
 
 // searching reports whether a model of this name searches the web. Perplexity's do so in any case.

@@ -92,6 +92,7 @@ func TestDisguises(t *testing.T) {
 		"models in a list":                         {where: router, body: `{"models":["x/y"],"messages":[]}`},
 		"a model that chooses another, elsewhere":  {where: router, body: `{"model":"~openrouter/auto","messages":[]}`, code: capability.CapabilityAbsent},
 		"an agent that the provider keeps":         {where: "mistral /v1/chat/completions", body: `{"model":"ag:1:20250101:a:1","messages":[]}`, code: capability.Forbidden},
+		"such an agent by an id of today":          {where: "mistral /v1/chat/completions", body: `{"model":"ag_068a1b2c","messages":[]}`, code: capability.Forbidden},
 		"a search in the settings of a provider":   {where: router, body: `{"model":"x/y","messages":[],"provider":{"options":{"xai":{"search_parameters":{"mode":"on"}}}}}`, code: capability.Forbidden},
 		"an address by itself":                     {where: router, change: vouched, body: `{"model":"x/y","messages":[],"priority":"https://a.example/"}`, code: capability.Forbidden},
 		"an address in a list":                     {where: router, change: vouched, body: `{"model":"x/y","messages":[],"priority":["https://a.example/"]}`, code: capability.Forbidden},
