@@ -85,49 +85,53 @@ func TestSkillsOfTheOneBefore(t *testing.T) {
 // TestSkillTakenWhileWatched: a server that is started anew is not asked to tell of the file of a skill that nobody
 // who watches it is shown any more, and is asked once somebody is again.
 func TestSkillTakenWhileWatched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSkillServer(false, map[string]string{
-			"skill://a/SKILL.md": skillText("a", "WebFetch(domain:example.com)", "A.\n"), "skill://b/SKILL.md": skillText("b", "", "B.\n"),
-		})
-		w := start(t, map[string]string{"scout": fetcher}, s.up(t))
-		c := w.client("scout")
-		c.initialize("{}")
-		c.request("resources/list", "{}")
-		for _, uri := range []string{"skill://files/a/SKILL.md", "skill://files/b/SKILL.md"} {
-			if a := c.request("resources/subscribe", uriParams(uri)); a.Error != nil {
-				t.Fatal(a.Raw)
-			}
-		}
-		for i, test := range []struct {
-			record string
-			a, b   int
-		}{{reader, 1, 2}, {anyReader, 1, 3}, {fetcher, 3, 4}, {anyReader, 3, 5}} {
-			w.write("scout", test.record)
-			if i == 3 { // by another line
-				another := s.up(t)
-				another.Identity, w.ups = "another", []*proxy.Upstream{another}
-			}
-			w.adopt()
-			time.Sleep(5 * time.Second)
-			if i < 3 {
-				must(t, s.conns[i].Close())
-			}
-			time.Sleep(5 * time.Minute)
-			a, b := 0, 0
-			for _, r := range s.calls() {
-				switch {
-				case r.Method != "resources/subscribe":
-				case strings.Contains(string(r.Params), "skill://a"):
-					a++
-				default:
-					b++
-				}
-			}
-			if a != test.a || b != test.b {
-				t.Errorf("by record %d it is asked %d and %d times", i, a, b)
-			}
-		}
+	for range 10 { // as it is also forgotten in another way, a moment later
+		synctest.Test(t, takenWhileWatched)
+	}
+}
+
+func takenWhileWatched(t *testing.T) {
+	s := newSkillServer(false, map[string]string{
+		"skill://a/SKILL.md": skillText("a", "WebFetch(domain:example.com)", "A.\n"), "skill://b/SKILL.md": skillText("b", "", "B.\n"),
 	})
+	w := start(t, map[string]string{"scout": fetcher}, s.up(t))
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("resources/list", "{}")
+	for _, uri := range []string{"skill://files/a/SKILL.md", "skill://files/b/SKILL.md"} {
+		if a := c.request("resources/subscribe", uriParams(uri)); a.Error != nil {
+			t.Fatal(a.Raw)
+		}
+	}
+	for i, test := range []struct {
+		record string
+		a, b   int
+	}{{reader, 1, 2}, {anyReader, 1, 3}, {fetcher, 3, 4}, {anyReader, 3, 5}} {
+		w.write("scout", test.record)
+		if i == 3 { // by another line
+			another := s.up(t)
+			another.Identity, w.ups = "another", []*proxy.Upstream{another}
+		}
+		w.adopt()
+		time.Sleep(5 * time.Second)
+		if i < 3 {
+			must(t, s.conns[i].Close())
+		}
+		time.Sleep(5 * time.Minute)
+		a, b := 0, 0
+		for _, r := range s.calls() {
+			switch {
+			case r.Method != "resources/subscribe":
+			case strings.Contains(string(r.Params), "skill://a"):
+				a++
+			default:
+				b++
+			}
+		}
+		if a != test.a || b != test.b {
+			t.Errorf("by record %d it is asked %d and %d times", i, a, b)
+		}
+	}
 }
 
 // TestUnlistedSkillsAreNotCompleted: a server of the extension that has a skill in no list names it by no
