@@ -23,16 +23,18 @@ const (
 // connection ends or the server has no such stream.
 func (c *web) listen(info Info) {
 	var once func(ev *eventReader, again bool) bool
-	if info.Modern {
+	switch {
+	case info.Modern:
 		params := c.client.wishes(info)
 		if params == nil {
 			return
 		}
 		once = func(_ *eventReader, again bool) bool { return c.subscribe(params, again) }
-	} else {
+	case c.stance.Load().session == "": // who speaks on the next stream may have been started anew, and have asked nothing
+		once = c.hear
+	default:
 		x := c.begin(c.life, c.events) // one for all streams: what was asked on one is answered when it has ended
 		defer x.finish()
-		x.id = 0 // nothing on these streams is an answer
 		once = x.hear
 	}
 	ev := newEventReader(nil, c.limit)
@@ -68,9 +70,17 @@ func insist(ctx context.Context, once func(again bool) (wait time.Duration, ok b
 const HeardAgain = "capgate/heard_again"
 
 // hear opens the stream of the legacy era, and reports whether it is worth to be
-// opened again.
+// opened again. What is asked on it ends with it.
+func (c *web) hear(ev *eventReader, again bool) bool {
+	x := c.begin(c.life, c.events)
+	defer x.finish()
+	return x.hear(ev, again)
+}
+
+// hear is the same, and what is asked ends with the exchange.
 func (x *exchange) hear(ev *eventReader, again bool) bool {
 	c := x.web
+	x.id = 0 // nothing on such a stream is an answer
 	x.stance = c.stance.Load()
 	from := string(ev.id)
 	if !isPlainHeader(from) {

@@ -139,37 +139,77 @@ func TestHTTPListenAsked(t *testing.T) {
 // TestHTTPListenAskedAnother: a server that was started anew asks something else by an id that waits. What is said of
 // the one is no answer to the other.
 func TestHTTPListenAskedAnother(t *testing.T) {
-	asked := make(chan struct{}, 2)
+	for _, session := range []string{"", "kept"} {
+		t.Run(session, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 2)
+			var opened atomic.Int64
+			s := serve(t, func(s *server) {
+				s.session = session
+				s.listen = func(w http.ResponseWriter, r *http.Request) {
+					send := events(w)
+					if opened.Add(1) == 1 {
+						send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"show it?"}}`)
+						return
+					}
+					send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"delete it?"}}`)
+					<-r.Context().Done()
+				}
+			})
+			k := newRecorder()
+			k.ask = func(ctx context.Context, _ string, params []byte) ([]byte, error) {
+				asked <- struct{}{}
+				select {
+				case <-time.After(3 * time.Second): // by which the other has come
+					return []byte(`{"action":"accept","of":` + string(params) + `}`), nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			s.dial(upstream.Options{Events: k})
+			<-asked
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if got := s.reply(ctx); got == "" || strings.Contains(got, "show it") || strings.Contains(got, "delete it") != (session == "") {
+				t.Errorf("it is told %q", got)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			if got := s.reply(ctx); got != "" {
+				t.Errorf("then it is told %q", got)
+			}
+		})
+	}
+}
+
+// TestHTTPListenAskedByNobody: a server without sessions whose stream has ended may be another one by now, which waits
+// for an answer to something else: what was asked on that stream is not answered.
+func TestHTTPListenAskedByNobody(t *testing.T) {
+	ended := make(chan error, 1)
 	var opened atomic.Int64
 	s := serve(t, func(s *server) {
 		s.session = ""
 		s.listen = func(w http.ResponseWriter, r *http.Request) {
-			send := events(w)
 			if opened.Add(1) == 1 {
-				send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"show it?"}}`)
+				events(w)(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"show it?"}}`)
 				return
 			}
-			send(`data: {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"delete it?"}}`)
-			send(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			events(w)
 			<-r.Context().Done()
 		}
 	})
 	k := newRecorder()
-	k.ask = func(ctx context.Context, _ string, params []byte) ([]byte, error) {
-		asked <- struct{}{}
+	k.ask = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		select {
-		case <-time.After(3 * time.Second): // by which the other has come
-			return []byte(`{"action":"accept","of":` + string(params) + `}`), nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-time.After(3 * time.Second):
 		}
+		ended <- ctx.Err()
+		return []byte(`{"action":"accept"}`), nil
 	}
 	s.dial(upstream.Options{Events: k})
-	<-asked
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if got := s.reply(ctx); got == "" || strings.Contains(got, "show it") {
-		t.Errorf("it is told %q", got)
+	if err := <-ended; err == nil {
+		t.Error("it is answered by whoever comes next")
 	}
 }
 
