@@ -27,9 +27,6 @@ func (c *call) list(k listKind) reply {
 	for most := 0; err == nil && most < len(cat.sources) && cat.grows(ctx, k); most++ {
 		cat, err = c.catalogue(ctx)
 	}
-	if err == nil && !c.server.holds(c.credential, c.agent) { // which it may have while the list was made
-		err = errRevoked
-	}
 	if err != nil {
 		return fail(codeInternal, "the list could not be made: "+err.Error())
 	}
