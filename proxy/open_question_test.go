@@ -33,26 +33,54 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 	c, args := w.client("scout"), ""
 	args = `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
 	call := func(more string) said { return c.modern("tools/call", `{`+args+more+`}`, `{"elicitation":{}}`) }
-	for range 2 {
-		var states []string
-		for range fit {
-			states = append(states, inputOf(t, call("")).RequestState)
-		}
-		if call(""); len(refused) != 1 {
-			t.Fatalf("%d questions are refused", len(refused))
-		}
-		<-refused
-		for _, state := range states {
-			call(`,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"` + state + `"`)
-		}
+	var states []string
+	for range fit {
+		states = append(states, inputOf(t, call("")).RequestState)
+	}
+	if call(""); len(refused) != 1 {
+		t.Fatalf("%d questions are refused", len(refused))
+	}
+	<-refused
+	for _, state := range states {
+		call(`,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"` + state + `"`)
 	}
 	withdraws = true
-	for range 2 * fit {
+	for range fit + 1 {
 		call("")
 		<-refused
 	}
 	withdraws = false
 	inputOf(t, call(""))
+}
+
+// TestOpenQuestionIsTakenBack: an agent that comes back is not asked what its server no longer wants to know.
+func TestOpenQuestionIsTakenBack(t *testing.T) {
+	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		now, withdraw := context.WithCancel(ctx)
+		withdraw()
+		_, _ = sink.Ask(now, "elicitation/create", []byte(`{"message":"no more?"}`))
+		for { // nobody can be asked while the agent has not come back
+			if _, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"still?"}`)); err == nil || ctx.Err() != nil {
+				return upstream.Answer{}, err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c, more := w.client("scout"), ""
+	for range 100 { // it may be asked the first while that is wanted
+		a := c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}`+more+`}`, `{"elicitation":{}}`)
+		more = `,"inputResponses":{},"requestState":"` + inputOf(t, a).RequestState + `"`
+		if strings.Contains(a.Raw, "still?") {
+			if strings.Contains(a.Raw, "no more?") {
+				t.Error(a.Raw)
+			}
+			return
+		}
+	}
+	t.Error("it is not asked what is still wanted")
 }
 
 // TestOpenQuestionOfCallThatIsOver: what a server asks on a stream that belongs to no call is of the only one that is up,
