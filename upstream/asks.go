@@ -3,14 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"errors"
 	"sync"
-)
-
-var (
-	errAsks  = errors.New("too many of its requests wait for an answer")
-	errAgain = errors.New("the same request waits for an answer")
-	errTwice = errors.New("another request of the same id waited for an answer")
 )
 
 // asks are the requests of a server that are being answered. The zero value has
@@ -27,20 +20,23 @@ type ask struct {
 	cancel context.CancelFunc
 }
 
-// add notes a request, and returns the context to answer it in. Who makes another of the same id has forgotten the
-// first, whose answer would be taken for one to that.
-func (a *asks) add(ctx context.Context, m message) (context.Context, error) {
+// add notes a request, and returns the context to answer it in; nil where there is none, or what the server is to be
+// told instead. Who makes another of the same id has forgotten the first, whose answer would be taken for one to that.
+func (a *asks) add(ctx context.Context, m message) (context.Context, *response) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id, params := string(m.id.Raw()), m.params.Raw()
+	refused := func(text string) *response {
+		return &response{id: []byte(id), refused: &Refusal{Code: codeInternal, Message: text}}
+	}
 	switch known, twice := a.open[id]; {
 	case twice && known.method == m.method && bytes.Equal(known.params, params):
-		return nil, errAgain
+		return nil, nil // it is being answered
 	case twice:
 		known.cancel()
-		return nil, errTwice
+		return nil, refused("another request of the same id waited for an answer")
 	case len(a.open) >= maxAsks:
-		return nil, errAsks
+		return nil, refused("too many requests wait for an answer")
 	}
 	if a.open == nil {
 		a.open = map[string]ask{}

@@ -234,12 +234,9 @@ func (x *exchange) follow(ev *eventReader, doc *wire.Doc) (Answer, error) {
 		case m.kind == noted:
 			x.sink.Notify(m.method, m.params.Raw())
 		case m.kind == asked:
-			err = x.ask(ev, m)
+			x.ask(ev, m)
 		case x.isMine(m):
 			return ev.keep(m.answer), nil
-		}
-		if err != nil {
-			return Answer{}, err
 		}
 	}
 }
@@ -261,25 +258,21 @@ func (x *exchange) hears(doc *wire.Doc, data []byte) (message, error) {
 }
 
 // ask has a request of the server answered. In the modern era there is none.
-func (x *exchange) ask(ev *eventReader, m message) error {
+func (x *exchange) ask(ev *eventReader, m message) {
 	if x.stance.info.Modern {
-		return nil
+		return
 	}
 	id, params := m.id.Raw(), m.params.Raw()
 	h, during := &x.hearer, context.Context(x.ctx)
 	if m.method == ping {
 		h, during = &hearer{sink: pong{}}, x.life
 	}
-	ctx, err := x.asks.add(during, m)
-	switch {
-	case err == nil:
-	case x.id != 0:
-		return x.failed("asks too much", err)
-	case !errors.Is(err, errAgain):
-		x.reply(&response{id: id, refused: &Refusal{Code: codeInternal, Message: err.Error()}})
-		fallthrough
-	default:
-		return nil
+	ctx, refused := x.asks.add(during, m)
+	if refused != nil {
+		x.reply(during, refused)
+	}
+	if ctx == nil {
+		return
 	}
 	ev.give()
 	x.asking.Add(1)
@@ -289,16 +282,14 @@ func (x *exchange) ask(ev *eventReader, m message) error {
 		gone := ctx.Err() != nil && m.method != ping
 		x.asking.Done()
 		if !gone {
-			x.reply(r)
+			x.reply(x.life, r)
 		}
 	}()
-	return nil
 }
 
-// reply sends what the server asked for, which has nothing to do with how long
-// the call may take.
-func (c *web) reply(r *response) {
-	ctx, cancel := context.WithTimeout(c.life, replyTime)
+// reply sends what the server asked for. How long the call may take has nothing to do with that.
+func (c *web) reply(ctx context.Context, r *response) {
+	ctx, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	p := newParcel(r.message())
 	p.may = r.may

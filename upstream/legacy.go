@@ -373,7 +373,9 @@ func (f *feed) take(doc *wire.Doc, ev *eventReader) error {
 		f.note(m)
 	case asked:
 		ev.give()
-		return f.ask(m)
+		if refused := f.ask(m); refused != nil {
+			f.reply(refused)
+		}
 	}
 	return nil
 }
@@ -440,8 +442,8 @@ func (f *feed) tokened(m message) *waiter {
 
 // ask has a request of the server answered by the one call in flight. With none, by
 // the events, and with several, as nobody can know whose it is, nor where several
-// parties make them.
-func (f *feed) ask(m message) error {
+// parties make them. It returns what the server is told instead, nil if nothing.
+func (f *feed) ask(m message) (refused *response) {
 	w := f.only()
 	h, ctx := &hearer{sink: f.events}, f.life
 	switch {
@@ -458,9 +460,8 @@ func (f *feed) ask(m message) error {
 		h, ctx = &w.hearer, w.ctx
 	}
 	id, params := m.id.Raw(), m.params.Raw()
-	ctx, err := f.asks.add(ctx, m)
-	if err != nil {
-		return err
+	if ctx, refused = f.asks.add(ctx, m); ctx == nil {
+		return refused
 	}
 	if w != nil {
 		w.asking.Add(1)

@@ -324,6 +324,40 @@ func TestFeedAsk(t *testing.T) {
 	}
 }
 
+// TestFeedAsksTooMuch: what is asked beyond what may wait is refused, as is what has the id of another that does. The
+// connection goes on.
+func TestFeedAsksTooMuch(t *testing.T) {
+	const most = 16
+	f := feed(t, func(f *feeder) {
+		f.call = func(f *feeder, w http.ResponseWriter, m msg) {
+			w.WriteHeader(http.StatusAccepted)
+			f.send(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		}
+	})
+	k := newRecorder()
+	k.ask = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	c := f.dial(t, upstream.Options{Events: k})
+	for i := range most {
+		f.send(`data: {"jsonrpc":"2.0","id":"q%d","method":"roots/list"}`, i)
+	}
+	f.send(`data: {"jsonrpc":"2.0","id":"q0","method":"roots/list"}`)
+	for _, tt := range []struct{ ask, told string }{
+		{`{"jsonrpc":"2.0","id":"more","method":"roots/list"}`, "too many"},
+		{`{"jsonrpc":"2.0","id":"q0","method":"sampling/createMessage"}`, "same id"},
+	} {
+		f.send(`data: %s`, tt.ask)
+		if got := f.await(t, ""); !strings.Contains(string(got.Error), tt.told) {
+			t.Errorf("%s is told %s", tt.ask, got.Error)
+		}
+	}
+	if _, err := call(t.Context(), c, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFeedEnds: when the stream is over, so is every call.
 func TestFeedEnds(t *testing.T) {
 	tests := []struct {
