@@ -180,7 +180,9 @@ func TestHTTPAsksTooMuch(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if _, err := call(t.Context(), s.dial(upstream.Options{}), k); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := call(ctx, s.dial(upstream.Options{}), k); err != nil {
 		t.Error(err)
 	}
 }
