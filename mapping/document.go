@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -71,6 +73,9 @@ func (d *document) read(data []byte) (root *yaml.Node, err error) {
 	if len(data) > maxBytes {
 		return nil, &Invalid{Pos: capability.Pos{File: d.file}, Text: fmt.Sprintf("the mapping is over %d bytes", maxBytes)}
 	}
+	if err := d.shows(data); err != nil {
+		return nil, err
+	}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -91,6 +96,25 @@ func (d *document) read(data []byte) (root *yaml.Node, err error) {
 		return nil, d.wrong(root, "", "a mapping is a map with server: and tools:, not %s", nounOf(root))
 	}
 	return root, nil
+}
+
+// shows refuses what whoever reads the file sees on another line, in another order or
+// not at all.
+func (d *document) shows(data []byte) error {
+	for at := (capability.Pos{File: d.file, Line: 1, Col: 1}); len(data) > 0; at.Col++ {
+		r, size := utf8.DecodeRune(data)
+		data = data[size:]
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return &Invalid{Pos: at, Text: "the mapping is not valid UTF-8"}
+		case r == '\n':
+			at.Line, at.Col = at.Line+1, 0
+		case r == '\t' || r == '\r' && len(data) > 0 && data[0] == '\n':
+		case r == '\ufeff' || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control):
+			return &Invalid{Pos: at, Text: fmt.Sprintf("the mapping holds %U, which shows otherwise than it reads", r)}
+		}
+	}
+	return nil
 }
 
 // syntax turns the parser's message, which names a line or none for the first,

@@ -2,6 +2,7 @@ package mapping_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -230,6 +231,25 @@ func TestHeaders(t *testing.T) {
 	for _, name := range []string{"Accept", "Accept-Language", "User-Agent", "Content-Type", "If-None-Match", "Range", "Referer", "X-Trace"} {
 		if _, _, err := mapping.Parse("m", []byte("server: s\ntools: {t: {h: {headers: ["+name+"]}}}")); err != nil {
 			t.Errorf("the header %s: %v", name, err)
+		}
+	}
+}
+
+// TestParseShows refuses what a reader of the file sees on another line, in another order
+// or not at all.
+func TestParseShows(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"server: s # a\u2028tools: {t: {}}\n", "m:1:14: the mapping holds U+2028, which shows otherwise than it reads"},
+		{"server: s\ntools: {} # é\u0085prompts: {p: {}}\n", "m:2:14: the mapping holds U+0085, which shows otherwise than it reads"},
+		{"server: s\ntools: {} # a\rprompts: {p: {}}\n", "m:2:14: the mapping holds U+000D, which shows otherwise than it reads"},
+		{"server: s\ntools: {\"a\u202eb\": {}}\n", "m:2:11: the mapping holds U+202E, which shows otherwise than it reads"},
+		{"\ufeffserver: s\ntools: {}\n", "m:1:1: the mapping holds U+FEFF, which shows otherwise than it reads"},
+		{"\xff\xfes\x00:\x00", "m:1:1: the mapping is not valid UTF-8"},
+		{"server: s\r\ntools: {t: {}}\t# fine\r\n", ""},
+	} {
+		_, _, err := mapping.Parse("m", []byte(tt.text))
+		if got := fmt.Sprint(err); tt.want != "" && got != tt.want || tt.want == "" && err != nil {
+			t.Errorf("%q:\n got %v\nwant %s", tt.text, err, tt.want)
 		}
 	}
 }
