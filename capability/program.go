@@ -59,10 +59,14 @@ var interpreters = list(`
 	at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx
 	pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch
 	cpio ldd openssl xterm sg newgrp cpulimit torsocks proxychains chronic ifne mispipe vipe vidir hyperfine watchexec
-	systemd-cat systemd-inhibit systemd-nspawn
+	systemd-cat systemd-inhibit systemd-nspawn aa-exec openvt pexec torify setlock softlimit multitime genie grc ksu
+	service rsh rlogin sshfs ssh-copy-id openvpn pidstat scrot xdotool msgfilter distcc ccache sccache icecc
+	nodemon concurrently cross-env env-cmd nyc c8 foreman rustup
 
 	pandoc groff troff gs ghostscript exiftool rename prename file-rename rename.ul mmv mlr fzf aria yt-dlp youtube-dl rclone
-	restic borg qjs d8 duk mujs
+	restic borg qjs d8 duk mujs jjs jrunscript slsh sash runscript nim crystal dart ghc gimp ginsh luatex xetex latexmk dvips
+	nroff pic cobc bundler byebug pry pdb perlbug cpan cowsay cowthink easy_install pylint coverage ansible puppet knife
+	rails fab msfconsole sqlmap volatility gtester
 
 	ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker
 	podman nerdctl ctr crictl kubectl helm oc lxc incus vagrant docker-compose podman-compose docker.io
@@ -76,6 +80,7 @@ var interpreters = list(`
 	ed red ex vi vim view vimdiff rvim vim.basic vim.tiny vim.nox nvim nvi elvis emacs emacs-nox emacsclient nano
 	pico rnano editor sensible-editor pager sensible-pager sensible-browser www-browser joe mg micro helix hx kak
 	mc mcedit less lesspipe zless more most pg man info pinfo lynx elinks links w3m mutt mail mailx tig lazygit
+	vigr vipw rview ranger ncdu iftop ispell zathura smbclient psftp virsh tdbtool tasksh rtorrent tmate
 
 	apt apt-get aptitude dpkg yum dnf rpm zypper apk pacman snap brew port gem hg svn jj bzr fossil p4 gh glab hub
 	gpg
