@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,8 @@ func (a *app) measure(anchor, since string) (o guardrail.VerifyOptions, err erro
 
 const maxAnchor = 16 << 20 // bytes of a file of checkpoints
 
-// readAnchor reads checkpoints, one a line. A file without any would quietly
-// prove nothing.
+// readAnchor reads checkpoints, one a line, or as --json prints them. A file without any
+// would quietly prove nothing.
 func readAnchor(file string) ([]string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -86,11 +87,13 @@ func readAnchor(file string) ([]string, error) {
 		return nil, fmt.Errorf("%s is over %d bytes", file, maxAnchor)
 	}
 	var lines []string
-	for line := range bytes.Lines(data) {
-		if text := strings.TrimSpace(string(line)); text != "" {
-			lines = append(lines, text)
-		}
+	if json.Unmarshal(data, &lines) != nil {
+		lines = strings.Split(string(data), "\n")
 	}
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if len(lines) == 0 {
 		return nil, errors.New(file + " holds no checkpoint")
 	}
