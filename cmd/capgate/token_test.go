@@ -24,7 +24,7 @@ func newPlace(t *testing.T) place {
 	t.Helper()
 	p := place{t, t.TempDir()}
 	for name, text := range map[string]string{
-		"capgate.yml":        "agents: ./agents\nsandbox: ./work\nupstreams:\n  files: { builtin: fs }\n",
+		"capgate.yml":        "listen: 127.0.0.1:0\nagents: ./agents\nsandbox: ./work\nupstreams:\n  files: { builtin: fs }\n",
 		"agents/scout.md":    "---\nclass: agent\ncapabilities:\n  - fs.read: { paths: [docs] }\n---\n",
 		"work/docs/guide.md": "Read me.\n",
 	} {
