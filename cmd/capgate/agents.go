@@ -14,8 +14,6 @@ func (a *app) agents() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "See and change what agents may do",
-		Args:  cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.agentsList(), a.agentsTree(), a.agentsCapabilities(), a.agentsGrant(), a.agentsRevoke(), a.agentsCreate(), a.agentsToken())
 	return cmd

@@ -55,14 +55,20 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 		return a.noticed(root)
 	}
 	root.AddCommand(a.demo(), a.serve(), a.stdio(), a.wrap(), a.agents(), a.upstreams(), a.tools(), a.skills(), a.pins(), a.providers(), a.explain(), a.events(), a.check(), a.doctor(), a.catalogue(), a.version())
+	root.InitDefaultCompletionCmd()
 	return a.noticed(completed(root))
 }
 
 // noticed has it noted when a command, or one below it, begins to run: what fails before that is
-// the line.
+// the line. One that has others below it says which: a mistyped one is an error, not a request
+// for that.
 func (a *app) noticed(cmd *cobra.Command) *cobra.Command {
 	for _, c := range cmd.Commands() {
 		a.noticed(c)
+	}
+	if cmd.HasParent() && cmd.HasSubCommands() {
+		cmd.Args = cobra.NoArgs
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

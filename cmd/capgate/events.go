@@ -21,8 +21,6 @@ func (a *app) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Read and verify what the gateway recorded",
-		Args:  cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.eventsTail(), a.eventsQuery(), a.eventsVerify(), a.eventsCheckpoint())
 	return cmd

@@ -26,8 +26,6 @@ func (a *app) upstreams() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upstreams",
 		Short: "See the servers behind the gateway, and log in to them",
-		Args:  cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.upstreamsList(), a.upstreamsLogin(), a.upstreamsLogout())
 	return cmd

@@ -22,8 +22,6 @@ func (a *app) pins() *cobra.Command {
 		Long: "The gateway remembers what the definition of a tool was when it first saw it. One\n" +
 			"that has changed since, or that somebody should look at, is hidden from agents\n" +
 			"until it is approved.",
-		Args: cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.pinsList(), a.pinsDiff(), a.pinsApprove())
 	return cmd

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) providers() *cobra.Command {
-	cmd := &cobra.Command{Use: "providers", Short: "What the tools of a model's provider become for an agent", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "providers", Short: "What the tools of a model's provider become for an agent"}
 	cmd.AddCommand(a.providersList(), a.providersShow())
 	return cmd
 }

@@ -22,8 +22,6 @@ func (a *app) skills() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
 		Short: "Which skills an agent is shown, and what the others lack",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.skillsList(), a.skillsCheck(), a.skillsMirror())
 	return cmd

@@ -23,8 +23,6 @@ func (a *app) agentsToken() *cobra.Command {
 		Long: "An agent that comes over HTTP shows a token. It is printed once, when it is issued;\n" +
 			"what the state folder keeps is a hash of it. Running gateways follow every change\n" +
 			"at once.",
-		Args: cobra.NoArgs, // a mistyped subcommand is an error, not a request for help
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.tokenIssue(), a.tokenList(), a.tokenRotate(), a.tokenRevoke())
 	return cmd

@@ -15,7 +15,7 @@ import (
 const lookTime = 60 * time.Second // for all servers to start and to say what they have
 
 func (a *app) tools() *cobra.Command {
-	cmd := &cobra.Command{Use: "tools", Short: "What an agent sees of the servers behind the gateway", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "tools", Short: "What an agent sees of the servers behind the gateway"}
 	cmd.AddCommand(a.toolsList())
 	return cmd
 }
