@@ -231,6 +231,45 @@ func TestWhetherItWasDone(t *testing.T) {
 	}
 }
 
+// TestWhetherItWasDoneBeforeItsQuestion: a call whose server has asked something about it may have been done, also
+// where the server cannot be reached when the agent comes back with the answer.
+func TestWhetherItWasDoneBeforeItsQuestion(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		s := &scripted{info: upstream.Info{Modern: modern}}
+		down := false
+		s.reply = func(ctx context.Context, _ upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+			if modern {
+				return upstream.Answer{Type: "input_required", Result: []byte(`{"inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?"}}},"requestState":"s"}`)}, nil
+			}
+			_, err := sink.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`))
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Err: err}
+		}
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+			if down {
+				return nil, &upstream.Failed{Upstream: "files", Text: "does not start", Unsent: true}
+			}
+			return s.open(ctx, p)
+		}
+		w := start(t, map[string]string{"scout": reader}, up)
+		c := w.client("scout")
+		call := func(more string) said {
+			return c.modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}`+more+`}`, `{"elicitation":{}}`)
+		}
+		state := inputOf(t, call("")).RequestState
+		down = true
+		must(t, s.conns[0].Close())
+		a := call(`,"requestState":"` + state + `","inputResponses":{}`)
+		if strings.Contains(a.Raw, "; it was not done") || !strings.Contains(a.Raw, "may or may not") {
+			t.Errorf("modern %v: %s", modern, a.Raw)
+		}
+		if a := call(""); !strings.Contains(a.Raw, "; it was not done") {
+			t.Errorf("modern %v: %s", modern, a.Raw)
+		}
+	}
+}
+
 // TestRecordGone: an agent whose record is deleted is told so, whatever it asks for.
 func TestRecordGone(t *testing.T) {
 	s := &scripted{}

@@ -302,7 +302,7 @@ func (c *call) broken(o *order, err error) reply {
 	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " did not answer", hint: "try again later; it may or may not have been done"}
 	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
 		d.why = name + " " + f.Text
-		if (f.Unsent || f.Undone) && !o.up {
+		if (f.Unsent || f.Undone) && !o.up && !c.isBack() {
 			d.hint = "try again later; it was not done"
 		}
 	}

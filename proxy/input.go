@@ -204,6 +204,12 @@ func (c *call) resume(o *order) error {
 	return nil
 }
 
+// isBack reports whether the agent comes back with what was asked, so that the call has been up.
+func (c *call) isBack() bool {
+	_, ok := c.params.Get("requestState")
+	return ok
+}
+
 // hasFolded reports whether an object has a member that some reader takes for the
 // one of the name.
 func hasFolded(object wire.Value, name string) bool {
