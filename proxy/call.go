@@ -49,6 +49,8 @@ type call struct {
 	paused   *order            // has been up, and is decided anew before it goes up with the input
 	cameBack bool              // the parked call that it is about has been found
 	start    time.Time
+
+	wantsLogin bool // its server wants a person to log in, so that later is no better
 }
 
 // stream takes messages for the agent that go before the answer to a request.

@@ -109,8 +109,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Refused != nil:
 		d.why = strings.TrimPrefix(v.Refused.Error(), string(v.Refused.Code)+": ")
 		d.hint = "call the tool with the arguments that its schema lists, and leave out what the operator's mapping of the tool does not know"
-	case remedy(v) != "":
-		d.why, d.hint = v.Why, remedy(v)
+	case c.remedy(v) != "":
+		d.why, d.hint = v.Why, c.remedy(v)
 	case d.code == capability.NotAvailable && need != nil && need.Verb() == useSecret:
 		d.why = fmt.Sprintf("the secret %s cannot be filled in", need.Object())
 		d.hint = "do without it, or ask the operator, who finds the reason in the event"
@@ -134,12 +134,12 @@ func (c *call) denial(v gate.Verdict) denial {
 }
 
 // remedy is what can be done about a denial that is not about grants, "" where it is.
-func remedy(v gate.Verdict) string {
+func (c *call) remedy(v gate.Verdict) string {
 	switch {
-	case v.Decision.Code == capability.UpstreamFailed:
-		return "try again later"
-	case v.Decision.Code == capability.Unauthenticated:
-		return "ask the operator"
+	case v.Decision.Code == capability.UpstreamFailed && !c.wantsLogin:
+		return laterHint
+	case v.Decision.Code == capability.UpstreamFailed, v.Decision.Code == capability.Unauthenticated:
+		return operatorHint
 	case v.Decision.Code == capability.LimitExceeded, v.Why == unsettled:
 		return "wait a little, and try again"
 	case v.Why == unrecorded:
@@ -147,6 +147,12 @@ func remedy(v gate.Verdict) string {
 	}
 	return ""
 }
+
+// What to do where it is not about grants: time helps, or only a person does.
+const (
+	laterHint    = "try again later"
+	operatorHint = "ask the operator"
+)
 
 // unrecorded is why a call that is allowed does not go up when its event cannot be written.
 const unrecorded = "the gateway cannot record what is done, and so has nothing done"

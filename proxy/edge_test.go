@@ -205,7 +205,26 @@ func TestLoginIsNamed(t *testing.T) {
 	c := w.client("scout")
 	c.initialize("{}")
 	a := c.request("tools/call", `{"name":"up__x","arguments":{}}`)
-	if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(a.Raw, "a person has to run: capgate upstreams login up") {
+	d := denialOf(t, a)
+	if d.Code != "upstream_failed" || !strings.Contains(a.Raw, "a person has to run: capgate upstreams login up. To proceed, ask the operator. [event") || d.Hint != "ask the operator" {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+// TestLoginIsNamedInACall: the same where the token has gone since the server said what it has.
+func TestLoginIsNamedInACall(t *testing.T) {
+	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		if r.Method == "tools/call" {
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Upstream: "files", Why: "its token has expired"}}
+		}
+		return upstream.Answer{Result: []byte("{}")}, nil
+	}}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	const text = `upstream \"files\": its token has expired; a person has to run: capgate upstreams login files. To proceed, ask the operator; it was not done. [event`
+	if !strings.Contains(a.Raw, text) {
 		t.Errorf("%s", a.Raw)
 	}
 }

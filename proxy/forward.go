@@ -299,17 +299,17 @@ func (r *refused) Error() string { return r.verdict.Why }
 // broken tells the agent that a server did not answer, and which one.
 func (c *call) broken(o *order, err error) reply {
 	name := "upstream " + strconv.Quote(o.line.up().Name)
-	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " did not answer", hint: "try again later; it may or may not have been done"}
-	if f := (*upstream.Failed)(nil); errors.As(err, &f) {
-		d.why = name + " " + f.Text
-		if (f.Unsent || f.Undone) && !o.up && !c.isBack() {
-			d.hint = "try again later; it was not done"
+	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " did not answer"}
+	done := "; it may or may not have been done"
+	if f, ok := errors.AsType[*upstream.Failed](err); ok {
+		if d.why = name + " " + f.Text; (f.Unsent || f.Undone) && !o.up && !c.isBack() {
+			done = "; it was not done"
 		}
 	}
-	if n := (*upstream.NeedsLogin)(nil); errors.As(err, &n) {
-		d.why = n.Error()
-	}
-	switch {
+	d.hint = laterHint + done
+	switch login, wanted := errors.AsType[*upstream.NeedsLogin](err); {
+	case wanted:
+		d.why, d.hint = name+": "+login.Error(), operatorHint+done
 	case errors.Is(err, context.DeadlineExceeded):
 		d.why = name + " did not answer in time"
 	case errors.Is(err, errTooManyParked):
