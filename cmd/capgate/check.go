@@ -70,6 +70,24 @@ func (w *world) check() report {
 	return r
 }
 
+// wider returns the policy test that finds more allowed than it says, if one does, as an
+// error, and else those that fail.
+func wider(w *world) (red []outcome, err error) {
+	for _, o := range w.check().Tests {
+		switch {
+		case o.Pass:
+		case o.Got == capability.Allow.String():
+			return nil, &config.Error{
+				Pos: o.Pos, Text: fmt.Sprintf("the policy test %s of %s wants %s and gets %s", o.Test, o.Agent, o.Want, o.Got),
+				Hint: "capgate check runs them all",
+			}
+		default:
+			red = append(red, o)
+		}
+	}
+	return red, nil
+}
+
 // runTest asks the gate what a policy test expects of it.
 func (w *world) runTest(t config.Test) outcome {
 	o := outcome{Pos: t.Pos, Agent: t.Agent, Test: t.Text(), Want: t.Want()}

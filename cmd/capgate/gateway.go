@@ -38,6 +38,7 @@ type gateway struct {
 
 	waiting []string          // the settings that were said to wait for another start
 	trouble map[string]string // what was logged of what is wrong now
+	red     []outcome         // the policy tests that were said to fail
 }
 
 // journal is where a gateway records.
@@ -46,16 +47,24 @@ type journal interface {
 	io.Closer
 }
 
-// openGateway opens the state, the log of events and the front. Whoever starts it should
-// know what it does not confine.
+// openGateway opens the state, the log of events and the front, unless a policy test finds
+// more allowed than it says. Whoever starts it should know what it does not confine.
 func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, error) {
+	red, err := wider(w)
+	if err != nil {
+		return nil, err
+	}
 	events, err := w.recorder()
 	if err != nil {
 		return nil, fmt.Errorf("the log of events: %w", err)
 	}
 	w.unconfined(log)
 	w.logUnsearched(nil, log)
-	return newGateway(ctx, w, log, events)
+	g, err := newGateway(ctx, w, log, events)
+	if err == nil {
+		g.redden(red)
+	}
+	return g, err
 }
 
 // unrecorded is the journal of a gateway that no agent calls: nothing happens there.
@@ -323,14 +332,16 @@ func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capabilit
 // now. Who takes authority away is obeyed, whatever else is wrong.
 func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from source) {
 	before := g.world
+	var red []outcome
 	w, err := from.world(cfg, records.Current())
 	if err == nil {
-		err = wider(w, g.log)
+		red, err = wider(w)
 	}
 	if err == nil {
 		err = g.adopt(w)
 	}
 	if err == nil {
+		g.redden(red)
 		clear(g.trouble)
 		w.logUnsearched(before, g.log)
 		g.announce(from.waiting(w.cfg))
@@ -403,22 +414,14 @@ func (s source) waiting(cfg *config.Config) (names []string) {
 	return names
 }
 
-// wider returns the policy test that finds more allowed than it says, if one does,
-// and logs every other that fails.
-func wider(w *world, log *slog.Logger) error {
-	for _, o := range w.check().Tests {
-		if o.Pass {
-			continue
+// redden logs which policy tests fail, each once for as long as it does.
+func (g *gateway) redden(red []outcome) {
+	for _, o := range red {
+		if !slices.Contains(g.red, o) {
+			g.log.Warn("a policy test fails", "test", o.Test, "agent", o.Agent, "want", o.Want, "got", o.Got)
 		}
-		if o.Got == capability.Allow.String() {
-			return &config.Error{
-				Pos: o.Pos, Text: fmt.Sprintf("the policy test %s of %s wants %s and gets %s", o.Test, o.Agent, o.Want, o.Got),
-				Hint: "capgate check runs them all",
-			}
-		}
-		log.Warn("a policy test fails", "test", o.Test, "agent", o.Agent, "want", o.Want, "got", o.Got)
 	}
-	return nil
+	g.red = red
 }
 
 // narrow puts records and skills in force within the last policy, also while it cannot be read which
@@ -446,7 +449,8 @@ func acceptable(view capability.View) func(*config.Config) error {
 		if err != nil {
 			return err
 		}
-		return wider(w, slog.New(slog.DiscardHandler))
+		_, err = wider(w)
+		return err
 	}
 }
 

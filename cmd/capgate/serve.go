@@ -54,9 +54,6 @@ func (a *app) serve() *cobra.Command {
 func (a *app) runServer(ctx context.Context, w *world) error {
 	tune()
 	log := a.logger(w, slog.LevelInfo)
-	if err := wider(w, log); err != nil {
-		return broken(err, "")
-	}
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")

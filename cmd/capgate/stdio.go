@@ -42,9 +42,6 @@ func (a *app) stdio() *cobra.Command {
 // keeps in step with what it was made of.
 func (a *app) runStdio(ctx context.Context, w *world, agent string, watched func(*gateway) (source, error)) error {
 	tune()
-	if err := wider(w, a.logger(w, quiet)); err != nil {
-		return broken(err, "")
-	}
 	g, err := openGateway(ctx, w, a.logger(w, quiet))
 	if err != nil {
 		return broken(err, "")

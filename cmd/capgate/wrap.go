@@ -106,9 +106,6 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
 	log := a.logger(w, slog.LevelInfo)
-	if err := wider(w, log); err != nil {
-		return broken(err, "")
-	}
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
 		return broken(err, "")
@@ -182,7 +179,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 		return nil, found, err
 	}
 	if cfg.Above = whole; found {
-		cfg.Tests = whole.Tests // those of tools that are not here are denied, which no test forbids
+		cfg.Tests = slices.DeleteFunc(slices.Clone(whole.Tests), isElsewhere)
 	}
 	roster, err := agents.Load(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents...)
 	if err != nil {
@@ -197,6 +194,10 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	w.policy.Flags = !found
 	return w, found, nil
 }
+
+// isElsewhere reports whether a policy test is about a server or a folder of skills that wrap does
+// not have: nothing is allowed of those.
+func isElsewhere(t config.Test) bool { return t.Tool != "" || t.Skill != "" }
 
 // ofLine is what is wrong with a configuration that the command line has described: nobody has
 // written the file that it would stand in.
