@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"capgate/agents"
 )
@@ -70,6 +73,35 @@ func documents(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return append(files, docs...)
+}
+
+// TestReadmeExplain: capgate explain prints what the README shows.
+func TestReadmeExplain(t *testing.T) {
+	t.Chdir("../..")
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```\ncapgate explain ")
+	block, _, _ := strings.Cut(rest, "```\n")
+	line, want, found := strings.Cut(block, "\n\n")
+	if !found {
+		t.Fatal("the README shows no explanation")
+	}
+	args := []string{"explain"}
+	for _, w := range shellWord.FindAllString(line, -1) {
+		args = append(args, strings.Trim(w, "'"))
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), args, stdio{out: &out, err: &errs, dir: root})
+	got := strings.ReplaceAll(out.String(), filepath.Join(root, "examples", "work"), "…")
+	if diff := cmp.Diff(want, got); diff != "" || code != exitRed {
+		t.Errorf("exit %d\n%s%s", code, diff, errs.String())
+	}
 }
 
 // TestReadmeRecord: the record that the README shows loads without a finding.
