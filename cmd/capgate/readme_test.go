@@ -120,3 +120,32 @@ func TestReadmeRecord(t *testing.T) {
 		t.Errorf("%v %v", findings, err)
 	}
 }
+
+// TestLanguageRecords: so do those of the description of the language, and each is one of the
+// dialect under which it stands.
+func TestLanguageRecords(t *testing.T) {
+	data, err := os.ReadFile("../../docs/language.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endings := map[string]string{"markdown": "md", "yaml": "yml", "xml": "xml"}
+	_, rest, _ := strings.Cut(string(data), "\n## Records\n")
+	shown := 0
+	for section := range strings.SplitSeq(rest, "\n### ") {
+		dialect, text, _ := strings.Cut(section, ":")
+		_, block, found := strings.Cut(text, "\n```")
+		if !found {
+			continue
+		}
+		shown++
+		form, record, _ := strings.Cut(block, "\n")
+		record, _, _ = strings.Cut(record, "```\n")
+		rec, findings, err := agents.Parse("scout."+endings[form], []byte(record))
+		if err != nil || len(findings) > 0 || rec.Dialect.String() != strings.ToLower(dialect) {
+			t.Errorf("%s: %v %v", dialect, findings, err)
+		}
+	}
+	if shown != 4 {
+		t.Errorf("%d dialects are shown", shown)
+	}
+}
