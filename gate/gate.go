@@ -30,8 +30,8 @@ type Gate struct {
 }
 
 // Fenced says why a requirement or a grant ends at the fence.
-const Fenced = "the gateway's own files, and those that tell clients which servers to use, are never reached through a grant, " +
-	"nor are skills, what lies in a .git, and what servers and clients run changed through one"
+const Fenced = "no grant reaches the gateway's own files, or those that tell clients which servers to use, " +
+	"and none changes skills, what lies in a .git, or what servers and clients run"
 
 // Verdict is the answer to a list of requirements that one call needs together.
 type Verdict struct {

@@ -245,7 +245,9 @@ func (a *app) printExplanation(x explanation) {
 	u.row("argument", x.Argument, "")
 	a.printNeeds(x)
 	u.row("grant", x.Grant, u.short(x.Source))
-	u.row("because", u.short(x.Why), "")
+	if x.Why != x.Blocked { // else it is said below
+		u.row("because", u.short(x.Why), "")
+	}
 	u.row("nearest", x.Nearest, u.short(x.NearAt))
 	for _, h := range held {
 		u.row("held", h, "")
