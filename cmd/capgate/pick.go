@@ -55,7 +55,7 @@ func (a *app) printEntry(number string, e capability.Entry) {
 		keys[i] = k.Name
 	}
 	u := a.ui
-	u.printf("%s%s %-22s %-14s %s\n", number, u.paint(riskColor(e.Risk), fmt.Sprintf("%-6s", e.Risk)), e.Verb, strings.Join(keys, ","), u.paint(faint, e.Help))
+	u.printf("%s%s %-25s %-16s %s\n", number, u.paint(riskColor(e.Risk), fmt.Sprintf("%-6s", e.Risk)), e.Verb, strings.Join(keys, ","), u.paint(faint, e.Help))
 }
 
 // pick has the person at the terminal choose a verb from the catalogue, lowest
