@@ -138,3 +138,11 @@ func Unread(patience time.Duration, text ...string) (sent []bool, err error) {
 
 // ErrUnread is what comes of a server that reads nothing.
 var ErrUnread = errUnread
+
+// Patient sets how long a server may say nothing while calls wait for it in vain, and how
+// long it has for a sign of life after that.
+func Patient(c Conn, hung, wake time.Duration) {
+	if p, ok := c.(*pipe); ok {
+		p.hung, p.wake = hung, wake
+	}
+}

@@ -38,6 +38,7 @@ func (p *pipe) take(ctx context.Context, text []byte) error {
 		return p.unreadable(text, err)
 	}
 	p.noise = 0
+	p.sent.Add(1)
 	switch m.kind {
 	case answered:
 		p.answered(m)

@@ -18,7 +18,15 @@ const (
 	maxNoise   = 1000    // lines in a row that are no messages
 	maxID      = 256     // bytes of the id of a server's request
 	keepLine   = 2 << 20 // bytes of the longest request whose memory is used again
+
+	// A server that has said nothing for hungTime while calls waited for it in vain is asked for
+	// a sign of life, for which it has wakeTime. One that works may not look at what it is sent
+	// for as long as one of its calls takes.
+	hungTime = 2 * time.Minute
+	wakeTime = 10 * time.Second
 )
+
+var errHung = errors.New("it says nothing, whatever it is called for")
 
 // pipe is a connection to a server that was started here.
 type pipe struct {
@@ -29,6 +37,8 @@ type pipe struct {
 	said  *transcript
 	event Sink
 	many  bool // parties use it
+
+	hung, wake time.Duration // see hungTime
 
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
@@ -43,6 +53,11 @@ type pipe struct {
 	tokens  map[string]*call
 	asks    map[string]*waiting // by id, as it was written
 	dead    *Failed             // why there are no more calls
+	missed  time.Time           // when a call first ran out of time
+	before  uint64              // how many messages it had sent by then
+	waking  bool                // it is asked for a sign of life
+
+	sent atomic.Uint64 // messages of the server
 
 	// What belongs to the goroutine that reads.
 	doc   wire.Doc
@@ -158,6 +173,8 @@ func newPipe(name string, o Options, end context.CancelFunc) *pipe {
 		pending: make(map[int64]*call),
 		tokens:  make(map[string]*call),
 		asks:    make(map[string]*waiting),
+
+		hung: hungTime, wake: wakeTime,
 	}
 	p.info.Store(new(Info))
 	return p
@@ -204,7 +221,7 @@ func (p *pipe) finish(cause error, heard <-chan struct{}) {
 	switch {
 	case errors.Is(cause, errLong):
 		f.Text = "was ended: it sent a message that is too long; ask it for less"
-	case errors.Is(cause, errUnread), errors.Is(cause, errNoise):
+	case errors.Is(cause, errUnread), errors.Is(cause, errNoise), errors.Is(cause, errHung):
 		f.Text = "was given up"
 	case !ended:
 		f.Text, f.Err = "closed its output", nil
@@ -306,7 +323,40 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" { // which must not be cancelled
 		p.cancel(c.id)
 	}
+	if c.method != ping && errors.Is(f.Err, context.DeadlineExceeded) && p.mayHang() {
+		go p.rouse()
+	}
 	return reply{failed: f}
+}
+
+// mayHang notes that a call has run out of time, and reports whether one did already and the
+// server has said nothing since, for so long that it is to be asked whether it lives.
+func (p *pipe) mayHang() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := p.sent.Load(); p.missed.IsZero() || p.before != n {
+		p.missed, p.before = time.Now(), n
+	}
+	if p.waking || time.Since(p.missed) < p.hung {
+		return false
+	}
+	p.waking = true
+	return true
+}
+
+// rouse ends a server that gives no sign of life, so that the next call has it started anew.
+// Any answers a ping, if only that it does not know it.
+func (p *pipe) rouse() {
+	ctx, cancel := context.WithTimeout(p.life, p.wake)
+	defer cancel()
+	before := p.sent.Load()
+	_, _ = p.Call(ctx, Request{Method: ping}, nil) // any message is one
+	if p.sent.Load() == before && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.out.end(errHung)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waking = false
 }
 
 // register makes a request into a call that may be answered.

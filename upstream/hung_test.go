@@ -1,0 +1,96 @@
+package upstream_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/upstream"
+)
+
+// TestHung: a program that says nothing while call after call runs out of time, and that
+// gives no sign of life either, is ended, so that the next call has it started anew. One that
+// says anything is not, nor one whose callers have given up by themselves.
+func TestHung(t *testing.T) {
+	const hung, wake = 300 * time.Millisecond, 100 * time.Millisecond
+	const enough = wake + 3*time.Second // to end what is to be ended
+	inVain := func(t *testing.T, conn upstream.Conn, name string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := conn.Call(ctx, tool(name, 0), nil)
+		failureOf(t, err)
+	}
+	ended := func(conn upstream.Conn, within time.Duration) bool {
+		select {
+		case <-conn.Done():
+			return true
+		case <-time.After(within):
+			return false
+		}
+	}
+	begin := func(t *testing.T) upstream.Conn {
+		conn := started(t, program(t, "plain"), upstream.Options{})
+		upstream.Patient(conn, hung, wake)
+		return conn
+	}
+	t.Run("hangs", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t)
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		inVain(t, conn, "echo")
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := conn.Call(t.Context(), tool("echo", 0), nil)
+			waiting <- err
+		}()
+		if inVain(t, conn, "echo"); ended(conn, enough) {
+			t.Fatal("what was not answered within a moment has ended it")
+		}
+		inVain(t, conn, "echo")
+		if !ended(conn, 20*time.Second) {
+			t.Fatal("it goes on")
+		}
+		if f := failureOf(t, <-waiting); f.Unsent || !strings.Contains(f.Error(), "was given up: it says nothing") {
+			t.Errorf("a call that was up failed with %v", f)
+		}
+	})
+	t.Run("lives", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t)
+		for range 3 {
+			inVain(t, conn, "silence") // it has read of each, and works on it for all that is known
+			<-time.After(2 * hung)
+		}
+		if ended(conn, enough) {
+			t.Error("it answers a ping, and was ended")
+		}
+	})
+	t.Run("speaks", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t)
+		inVain(t, conn, "silence")
+		<-time.After(2 * hung)
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		inVain(t, conn, "echo")
+		if ended(conn, enough) {
+			t.Error("it has answered since, and was ended")
+		}
+	})
+	t.Run("given up", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t)
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(10*time.Millisecond, cancel)
+			_, err := conn.Call(ctx, tool("echo", 0), nil)
+			failureOf(t, err)
+			<-time.After(2 * hung)
+		}
+		if ended(conn, enough) {
+			t.Error("nobody waited for it, and it was ended")
+		}
+	})
+}
