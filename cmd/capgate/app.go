@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -107,6 +108,17 @@ func (a *app) version() *cobra.Command {
 			a.ui.printf("capgate %s\n", version)
 			return nil
 		},
+	}
+}
+
+// takes accepts some arguments, and names those of the usage line when there are fewer or more.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		_, words, _ := strings.Cut(cmd.Use, " ")
+		return fmt.Errorf("%s takes %s", cmd.CommandPath(), words)
 	}
 }
 

@@ -56,7 +56,7 @@ What the agent may do is what was asked for, and no more:
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&draft.Sandbox, "sandbox", "", "the `folder` it works in: read and write there")
+	f.StringVar(&draft.Sandbox, "sandbox", "", "the `folder` it works in: read and write there; below sandbox: of the configuration, unless it is a whole path")
 	f.StringVar(&draft.Access, "access", "", "access to records: r, w or rw")
 	f.StringVar(&draft.Parent, "parent", "", "the `agent` it hangs from")
 	f.StringVar(&draft.Body, "text", "", "the prose below the frontmatter")

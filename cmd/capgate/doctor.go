@@ -210,7 +210,7 @@ func (a *app) listChecks() error {
 		return a.ui.emit(rows)
 	}
 	for _, r := range rows {
-		a.ui.printf("%-16s %-8s %s\n", r.Code, r.Severity, r.Title)
+		a.ui.printf("%-20s %-8s %s\n", r.Code, r.Severity, r.Title)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func (a *app) agentsGrant() *cobra.Command {
 		Short:   "Widen what an agent may do",
 		Long:    "grant adds to the record of an agent. Without a SPEC it opens a picker over the\ncatalogue, from low to high risk. It shows what will change and asks first.",
 		Example: "  capgate agents grant scout 'net.get{hosts=[*.github.com,api.anthropic.com]}'\n  capgate agents grant scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, ag, specs, err := a.change(args)
 			if err != nil {
@@ -266,7 +267,7 @@ func (a *app) agentsRevoke() *cobra.Command {
 		Use:     "revoke AGENT SPEC...",
 		Short:   "Narrow what an agent may do",
 		Example: "  capgate agents revoke scout records.update\n  capgate agents revoke scout 'proc.exec{in=~/Work,cmds=[rg,jq]}'",
-		Args:    cobra.MinimumNArgs(2),
+		Args:    takes(2, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, ag, specs, err := a.change(args)
 			if err != nil {

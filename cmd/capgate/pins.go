@@ -114,7 +114,7 @@ func (a *app) pinsList() *cobra.Command {
 		Use:     "list [UPSTREAM [TOOL]]",
 		Short:   "List the definitions that are pinned, and those that wait for approval",
 		Example: "  capgate pins list\n  capgate pins list files",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    takes(0, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			rows, err := a.pinRows(args)
 			if err != nil {
@@ -169,7 +169,7 @@ func (a *app) pinsDiff() *cobra.Command {
 			"the command that approves each. Characters that would not be seen are written out; all\n" +
 			"else is as the server wrote it, a secret that it was given included.",
 		Example: "  capgate pins diff\n  capgate pins diff files write_file",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    takes(0, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			rows, err := a.pinRows(args)
 			if err != nil {
@@ -248,7 +248,7 @@ func (a *app) pinsApprove() *cobra.Command {
 			"has put in its place meanwhile is not approved. Without one it shows the difference\n" +
 			"and asks. Running gateways follow at once.",
 		Example: "  capgate pins approve files write_file 3f1c…",
-		Args:    cobra.RangeArgs(2, 3),
+		Args:    takes(2, 3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			k, err := a.kept()
 			if err != nil {

@@ -243,7 +243,7 @@ func (a *app) tokenList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [AGENT]",
 		Short: "List the tokens there are, without their secrets",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  takes(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := a.load()
 			if err != nil {
