@@ -229,6 +229,9 @@ func (p *pipe) finish(cause error, heard <-chan struct{}) {
 		<-heard // what reads standard error ends soon after the process
 		f.Err = errors.New(p.proc.status + saidLast(p.said.last()))
 	}
+	if !p.isDone() && p.Info().Version != "" { // nobody closed it, and nobody waits for it to start, who would be told
+		p.said.log.Warn("an upstream has ended", "error", f)
+	}
 	p.fail(f)
 	_ = p.proc.stop() // who waits for the end calls Close
 }

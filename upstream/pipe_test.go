@@ -230,9 +230,13 @@ func TestDeath(t *testing.T) {
 		}
 	})
 	t.Run("between calls", func(t *testing.T) {
-		conn := started(t, program(t, "plain"), upstream.Options{})
+		var log safeBuffer
+		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		resultOf(t, conn, tool("die after", 0), nil)
 		<-conn.Done()
+		if text := log.String(); strings.Count(text, `level=WARN msg="an upstream has ended" upstream=files error="upstream \"files\" ended: exit status 0`) != 1 {
+			t.Errorf("the log says %q", text)
+		}
 		_, err := conn.Call(t.Context(), tool("echo", 0), nil)
 		if f := failureOf(t, err); !f.Unsent {
 			t.Errorf("got %q, unsent %t", f, f.Unsent)
@@ -247,7 +251,8 @@ func TestDeath(t *testing.T) {
 		<-conn.Done()
 	})
 	t.Run("closed here", func(t *testing.T) {
-		conn := started(t, program(t, "plain"), upstream.Options{})
+		var log safeBuffer
+		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		failed := make(chan error)
 		go func() {
 			_, err := conn.Call(t.Context(), tool("silence", 0), nil)
@@ -260,6 +265,9 @@ func TestDeath(t *testing.T) {
 		failureOf(t, <-failed)
 		if err := conn.Close(); err != nil {
 			t.Error(err)
+		}
+		if text := log.String(); text != "" {
+			t.Errorf("the log says %q", text)
 		}
 	})
 }
