@@ -54,7 +54,7 @@ func TestFiles(t *testing.T) {
 		{"parents", "write", `{"path":"p/q/r","content":"x","parents":true}`, "wrote 1"},
 		{"parents of what is there", "write", `{"path":"in/s/t","content":"x","parents":true}`, "wrote 1"},
 		{"made by link", "read", `{"path":"docs/s/t"}`, "x"},
-		{"not empty", "delete", `{"path":"p"}`, "error: "},
+		{"not empty", "delete", `{"path":"p"}`, "error: the directory is not empty"},
 		{"recursive", "delete", `{"path":"p","recursive":true}`, "deleted"},
 		{"empty directory", "delete", `{"path":"empty"}`, "deleted"},
 		{"the link itself", "delete", `{"path":"in"}`, "deleted"},

@@ -151,10 +151,10 @@ func explain(err error) error {
 		text problem
 	}{
 		{fs.ErrNotExist, "there is no such file or directory"},
-		{fs.ErrExist, "there is a file or directory of that name already"},
 		{fs.ErrPermission, "the gateway itself has no permission to do that"},
 		{syscall.ENOTDIR, "a directory in the path, or the path itself, is not a directory"},
-		{syscall.ENOTEMPTY, "the directory is not empty"},
+		{syscall.ENOTEMPTY, "the directory is not empty"}, // which is an ErrExist too
+		{fs.ErrExist, "there is a file or directory of that name already"},
 		{syscall.EISDIR, "the path is a directory"},
 		{syscall.ENOSPC, "there is no space left"},
 		{syscall.EROFS, "the file system is read-only"},
