@@ -41,7 +41,7 @@ func (l Listen) At(text string, v capability.View) (Listen, error) {
 	if other.Socket != "" && other.Address == "" {
 		other.Cert, other.Key = "", "" // it does not leave the machine
 	} else if other.Socket = ""; other.host != "" && !isLoopback(other.host) && l.Cert == "" {
-		return l, &Error{Text: "tokens would travel to " + clip(text) + " in clear"}
+		return l, &Error{Text: "tokens would travel to " + clip(text) + " in clear", Hint: "write 127.0.0.1, or add tls: to listen: of the configuration"}
 	}
 	if errs := Errors(r.err()); len(errs) > 0 {
 		return l, &Error{Text: errs[0].Text, Hint: errs[0].Hint}

@@ -77,7 +77,7 @@ func TestListenRefused(t *testing.T) {
 	}{
 		"taken":       {taken.Addr().String(), "hint: another process uses the address", exitConfig},
 		"elsewhere":   {"127.0.0.1.example:1", "tokens would travel to 127.0.0.1.example:1 in clear", exitUsage},
-		"everywhere":  {"0.0.0.0:0", "tokens would travel to 0.0.0.0:0 in clear", exitUsage},
+		"everywhere":  {"0.0.0.0:0", "tokens would travel to 0.0.0.0:0 in clear\ncapgate: hint: write 127.0.0.1, or add tls: to listen: of the configuration", exitUsage},
 		"no port":     {"127.0.0.1", "listen takes host:port or unix:/path.sock, which \"127.0.0.1\" is not", exitUsage},
 		"no folder":   {"unix:" + filepath.Join(p.dir, "none", "s"), "hint: make the folder", exitConfig},
 		"no socket":   {"unix:" + filepath.Join(p.dir, "file"), "is there and is not a socket", exitConfig},
