@@ -60,10 +60,13 @@ func orDash(text string) string {
 	return text
 }
 
-// subject is what an event is about: a tool, or else a method of the protocol. Those of a
-// model's provider do not say by themselves whose they are.
+// subject is what an event is about: a tool, or else a method of the protocol, or else a server.
+// Those of a model's provider do not say by themselves whose they are.
 func subject(e *guardrail.Event) string {
 	what := cmp.Or(e.Tool, e.Method)
+	if what == "" {
+		return e.Upstream
+	}
 	if strings.HasPrefix(e.Upstream, "provider/") {
 		return e.Upstream + " " + what
 	}

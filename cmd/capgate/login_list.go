@@ -129,7 +129,7 @@ func (w *world) upstreamToken(u *config.Upstream) (*upstreamToken, error) {
 func (t *upstreamToken) text() string {
 	switch t.State {
 	case tokenNone:
-		return "no token"
+		return "no token yet, if it wants one"
 	case tokenWritten:
 		return "token in headers:"
 	case tokenMissing:

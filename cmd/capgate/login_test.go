@@ -341,6 +341,9 @@ func TestLogin(t *testing.T) {
 		t.Errorf("after %d renewals the call gets %s", d.tracker.renewed, got)
 	}
 	d.records("somebody logs in, at " + d.tracker.URL)
+	if list, _ := d.does(nil, "events", "query", "--kind", "notice"); !strings.Contains(list, "tracker  somebody logs in, at ") {
+		t.Errorf("the events do not say where: %s", list)
+	}
 	d.check()
 }
 
