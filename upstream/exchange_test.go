@@ -187,6 +187,33 @@ func TestHTTPAsksTooMuch(t *testing.T) {
 	}
 }
 
+// TestHTTPAsksAgain: what a server says once more, as it may when its stream is taken up again, is asked and answered once.
+func TestHTTPAsksAgain(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, r *http.Request, m msg) {
+			send := events(w)
+			for range 3 {
+				send(`data: {"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+			}
+			if got := s.reply(r.Context()); !strings.Contains(got, "roots") {
+				t.Errorf("it is told %q", got)
+			}
+			send(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		}
+	})
+	k := newRecorder()
+	k.ask = func(context.Context, string, []byte) ([]byte, error) {
+		<-time.After(100 * time.Millisecond) // by which all of it is read
+		return []byte(`{"roots":[]}`), nil
+	}
+	if _, err := call(t.Context(), s.dial(upstream.Options{}), k); err != nil {
+		t.Error(err)
+	}
+	if n := len(k.asked); n != 1 {
+		t.Errorf("it is asked %d times", n)
+	}
+}
+
 // TestHTTPAskModern: a modern server has no requests, so none is answered.
 func TestHTTPAskModern(t *testing.T) {
 	s := serve(t, func(s *server) {
