@@ -94,10 +94,12 @@ func (t *Tool) Declares(n mapping.Need) bool {
 // the agent's for what relative paths hang from, in place of its own directory.
 func (g *Gate) view(agent string, v capability.View, roots bool) capability.View {
 	ag, ok := g.Roster.Agent(agent)
-	if !ok || !roots || ag.Root.IsZero() || ag.Root.Dir == v.Cwd {
+	if !ok || !roots {
 		return v
 	}
-	v.Told = append(slices.Clip(v.Told), ag.Root.Dir)
+	if root := g.Roster.Root(ag); !root.IsZero() && root.Dir != v.Cwd {
+		v.Told = append(slices.Clip(v.Told), root.Dir)
+	}
 	return v
 }
 

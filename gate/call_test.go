@@ -1,8 +1,11 @@
 package gate_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"capgate/agents"
 	"capgate/capability"
 	"capgate/gate"
 	"capgate/mapping"
@@ -192,6 +195,27 @@ func TestToldRoots(t *testing.T) {
 			if v := g.Call("agents/"+test.agent, one, args(t, `{"path":"`+test.path+`"}`)); v.Decision.Allowed() != want {
 				t.Errorf("%s, told %v: %v", name, one.Roots, v.Decision)
 			}
+		}
+	}
+}
+
+// TestToldTheConfigurationsRoot: an agent whose record has no root works in that of the
+// configuration, from which its grants hang. So a server is told of that one (R-SEC-05).
+func TestToldTheConfigurationsRoot(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "plain.md"), []byte("---\nclass: agent\ncapabilities:\n  - fs.read: { paths: [app/docs] }\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roster, err := agents.Load(agents.Options{Config: capability.Root{Dir: "/w", Real: "/w"}, View: capability.View{Cwd: "/w"}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate.Gate{Roster: roster, Fence: capability.NewFence()}
+	for _, roots := range []bool{true, false} {
+		one := tool(t, "read")
+		one.Roots, one.View.Cwd = roots, "/w/app"
+		if v := g.Call("agents/plain", one, args(t, `{"path":"docs/x"}`)); v.Decision.Allowed() == roots {
+			t.Errorf("told %v: %v", roots, v.Decision)
 		}
 	}
 }

@@ -137,13 +137,14 @@ func isHTTPS(text string) bool {
 // for what they may touch, and for what relative paths hang from: the gate decides
 // on those as well.
 func (s *Server) roots(agent string) []byte {
-	ag, ok := s.policy.Load().Gate.Roster.Agent(agent)
-	if !ok || ag.Err != nil || ag.Root.IsZero() {
+	p := s.policy.Load()
+	root := p.root(agent)
+	if ag, ok := p.Gate.Roster.Agent(agent); !ok || ag.Err != nil || root == "" {
 		return []byte(`{"roots":[]}`)
 	}
-	uri := (&url.URL{Scheme: "file", Path: ag.Root.Dir}).String()
+	uri := (&url.URL{Scheme: "file", Path: root}).String()
 	dst := wire.AppendString([]byte(`{"roots":[{"uri":`), uri)
-	dst = wire.AppendString(append(dst, `,"name":`...), path.Base(ag.Root.Dir))
+	dst = wire.AppendString(append(dst, `,"name":`...), path.Base(root))
 	return append(dst, "}]}"...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"capgate/capability"
 	"capgate/proxy"
 	"capgate/upstream"
 )
@@ -162,6 +163,25 @@ func TestRootsAreTheAgents(t *testing.T) {
 			if !strings.HasPrefix(heard, `"heard":{"roots":[{"uri":"file://`+w.root+`","name":`) || strings.Count(heard, "file:") > 1 {
 				t.Errorf("agent modern %v, server modern %v: %s", agent, server, a.Raw)
 			}
+		}
+	}
+}
+
+// TestRootsOfTheConfiguration: an agent whose record has no root works in that of the
+// configuration, and a server hears that one.
+func TestRootsOfTheConfiguration(t *testing.T) {
+	for _, server := range []bool{false, true} {
+		up := files(t, questioner(server, "roots/list", "{}"))
+		up.MayAsk = []string{"roots"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		args := `"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}`
+		if a := w.client("scout").answered(t, false, `{}`, args, `{}`); !strings.Contains(a.Raw, `"heard":{"roots":[]}`) {
+			t.Errorf("server modern %v, no root: %s", server, a.Raw)
+		}
+		w.shared = capability.Root{Dir: w.root, Real: w.root}
+		w.adopt()
+		if a := w.client("scout").answered(t, false, `{}`, args, `{}`); !strings.Contains(a.Raw, `"heard":{"roots":[{"uri":"file://`+w.root+`"`) {
+			t.Errorf("server modern %v: %s", server, a.Raw)
 		}
 	}
 }

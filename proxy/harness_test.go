@@ -192,8 +192,9 @@ type world struct {
 	events  *recorder
 	tokens  map[string]string // by agent
 	creds   *agents.Credentials
-	dir     string // of records
-	root    string // that grants hang from
+	dir     string          // of records
+	shared  capability.Root // the root of the configuration, if it has one
+	root    string          // that grants hang from
 	ups     []*proxy.Upstream
 	vendors []*proxy.Provider
 	options proxy.Options
@@ -264,7 +265,7 @@ func (w *world) write(name, text string) {
 // adopt puts in force what the folder says.
 func (w *world) adopt() {
 	w.t.Helper()
-	roster, err := agents.Load(agents.Options{}, w.dir)
+	roster, err := agents.Load(agents.Options{Config: w.shared}, w.dir)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (p *Policy) upstream(name string) *Upstream {
 // root is the directory that an agent works in, "" for one that has none.
 func (p *Policy) root(agent string) string {
 	if ag, ok := p.Gate.Roster.Agent(agent); ok {
-		return ag.Root.Dir
+		return p.Gate.Roster.Root(ag).Dir
 	}
 	return ""
 }
