@@ -389,8 +389,9 @@ func (a *assembly) finishResources(w *[listKinds]pager) {
 			a.seen[r.line] = true
 		}
 	}
+	several := disputed(a.templates)
 	for _, r := range a.templates {
-		if r.held.code == "" && g.Template(agent, r.up.resources(), r.uri) {
+		if r.held.code == "" && !several[r.uri] && g.Template(agent, r.up.resources(), r.uri) {
 			w[templateList].add(r.raw)
 			a.seen[r.line] = true
 		}

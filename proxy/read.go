@@ -369,6 +369,18 @@ func collision(why string) gate.Verdict {
 	return gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: why}
 }
 
+// disputed are the templates that several servers have: what one of them describes is nobody's.
+func disputed(all []*resource) map[string]bool {
+	owners, several := map[string]*line{}, map[string]bool{}
+	for _, r := range all {
+		if l, taken := owners[r.uri]; taken && l != r.line {
+			several[r.uri] = true
+		}
+		owners[r.uri] = r.line
+	}
+	return several
+}
+
 // rival finds a template of another server that describes what one lists: neither has it then,
 // and it is not shown. Who looks at many has only so much left for it.
 func (c *catalogue) rival(r *resource, left *int) *resource {

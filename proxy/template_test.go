@@ -173,3 +173,27 @@ func TestResourcesThatWaitAreListed(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestTemplatesOfSeveral: what several servers describe with one template nobody reads, so
+// that none of them shows it.
+func TestTemplatesOfSeveral(t *testing.T) {
+	var ups []*proxy.Upstream
+	for _, name := range []string{"one", "two", "three"} {
+		s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"notes:///{name}","name":"n"},{"uriTemplate":"` + name + `:///{name}","name":"n"}]`}}
+		ups = append(ups, &proxy.Upstream{Name: name, Prefix: name, Open: s.open})
+	}
+	w := start(t, map[string]string{"scout": everything}, ups...)
+	c := w.client("scout")
+	if a := c.modern("resources/read", `{"uri":"notes:///x"}`, "{}"); denialOf(t, a).Code != "name_collision" {
+		t.Error(a.Raw)
+	}
+	a := c.modern("resources/templates/list", "{}", "{}")
+	for _, want := range []string{"one:///{name}", "two:///{name}", "three:///{name}"} {
+		if strings.Count(a.Raw, want) != 1 {
+			t.Errorf("%s: %s", want, a.Raw)
+		}
+	}
+	if strings.Contains(a.Raw, "notes:///") {
+		t.Errorf("it shows what nobody has: %s", a.Raw)
+	}
+}
