@@ -258,7 +258,7 @@ func (a *app) skillsAsked(use, short, example string, show func(of skillsOf) err
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent")
-	cmd.Flags().BoolVar(&all, "all", false, "every agent: who is shown what")
+	cmd.Flags().BoolVar(&all, "all", false, "every agent: who is shown what; that exits 0, whatever is hidden")
 	return cmd
 }
 
