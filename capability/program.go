@@ -34,8 +34,8 @@ func needsPatterns(cmd string) bool {
 		slices.Contains(compilers, name)
 }
 
-// compilers run the programs that their options name.
-var compilers = list("gcc g++ cc c++ c89 c99 cpp clang clang++ ld tcc rustc prove diff3 sdiff pydoc pydoc3 ffmpeg")
+// compilers run the programs that their options name, or read the files that a source does.
+var compilers = list("gcc g++ cc c++ c89 c99 cpp clang clang++ ld as tcc rustc javac javadoc prove diff3 sdiff pydoc pydoc3 ffmpeg")
 
 // runsProject reports whether a program is there to run code of the project it
 // works on: whoever may write there decides what it does, and the sandbox of the
@@ -58,7 +58,7 @@ var interpreters = list(`
 	ld-musl-x86_64.so.1 parallel entr inotifywait tmux screen dtach abduco start-stop-daemon systemd-run systemctl
 	at batch crontab run-parts runcon run-mailcap xdg-open open launchctl direnv mise asdf nix nix-shell npx bunx
 	pnpx uvx pipx corepack pyenv rbenv exec eval source builtin xvfb-run catchsegv logrotate tcpdump nmap patch
-	cpio ldd openssl xterm sg newgrp cpulimit torsocks proxychains chronic ifne mispipe vipe vidir hyperfine watchexec
+	cpio pax ldd openssl xterm sg newgrp cpulimit torsocks proxychains chronic ifne mispipe vipe vidir hyperfine watchexec
 	systemd-cat systemd-inhibit systemd-nspawn aa-exec openvt pexec torify setlock softlimit multitime genie grc ksu
 	service rsh rlogin sshfs ssh-copy-id openvpn pidstat scrot xdotool msgfilter distcc ccache sccache icecc
 	nodemon concurrently cross-env env-cmd nyc c8 foreman rustup
@@ -272,10 +272,19 @@ var optionRules = byName(
 		denied: [excesses][]string{readsUnnamed: list("--check -c")},
 	},
 	rule{
-		names: list(`strings ar nm objdump objcopy readelf size strip ranlib addr2line as javac javadoc jar 7z 7za 7zr 7zz
-			llvm-strings llvm-ar llvm-nm llvm-objdump llvm-objcopy llvm-readelf llvm-size llvm-strip llvm-ranlib`),
-		check: namesList,
+		names: list(`strings ar nm objcopy readelf size strip ranlib addr2line as javac javadoc jar 7z 7za 7zr 7zz
+			llvm-strings llvm-ar llvm-nm llvm-objcopy llvm-readelf llvm-size llvm-strip llvm-ranlib`),
+		denied: [excesses][]string{runsPrograms: list("--plugin")},
+		check:  namesList,
 	},
+	rule{
+		names:  list("objdump llvm-objdump"),
+		valued: "bjMm",
+		// The sources that it shows are those that the file says it was made of.
+		denied: [excesses][]string{runsPrograms: list("--plugin"), readsUnnamed: list("--source -S --source-comment")},
+		check:  namesList,
+	},
+	rule{names: list("ps"), check: showsEnvironment},
 	rule{names: list("setfacl"), denied: [excesses][]string{followsLinks: list("--logical -L"), writesUnasked: list("--restore")}},
 	rule{
 		names: list("zip"),
@@ -433,6 +442,24 @@ func namesList(word string) string {
 	selects := len(word) > 1 && word[0] == '-' && strings.IndexByte("aixAIX", word[1]) >= 0
 	if strings.HasPrefix(word, "@") || selects && strings.Contains(word, "@") {
 		return clip(word) + " " + readsUnnamed.String()
+	}
+	return ""
+}
+
+// showsEnvironment denies the letters by which ps prints the environment of what others run,
+// the gateway's secrets with it. Where a dash leads nowhere, ps reads all words once more
+// without it, so that -e is one as well.
+func showsEnvironment(word string) string {
+	if strings.HasPrefix(word, "--") {
+		return ""
+	}
+	for _, letter := range strings.TrimPrefix(word, "-") {
+		switch {
+		case letter == 'e' || letter == 'E':
+			return "can print the environment of other programs with e"
+		case !strings.ContainsRune("aAcCfFgGhHjlLmMnPrRsSTuvVwWxXyZ0123456789", letter):
+			return "" // what takes a value, or no option at all
+		}
 	}
 	return ""
 }

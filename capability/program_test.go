@@ -45,7 +45,7 @@ func TestNeedsPatterns(t *testing.T) {
 		"ksh fish csh tcsh ash sqlite3 linux32 run0 ld-linux-x86-64.so.2 g++-12 npx apt-get hg yq " +
 		"x86_64-linux-gnu-gcc-12 aarch64-linux-gnu-g++ rustc-1.70 pandoc rename systemd-cat exiftool aria2c proxychains4 " +
 		"torify setlock distcc ccache openvt sshfs nodemon cross-env nyc service scrot msgfilter virsh smbclient vipw " +
-		"jrunscript ghc nim dart pylint coverage ansible cowsay latexmk luatex pdb3 bundler"
+		"jrunscript ghc nim dart pylint coverage ansible cowsay latexmk luatex pdb3 bundler javac javadoc as pax"
 	for name := range strings.FieldsSeq(yes) {
 		if !capability.NeedsPatterns(name) {
 			t.Errorf("%s is bounded by its name", name)
