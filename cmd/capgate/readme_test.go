@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,6 +102,38 @@ func TestReadmeExplain(t *testing.T) {
 	got := strings.ReplaceAll(out.String(), filepath.Join(root, "examples", "work"), "…")
 	if diff := cmp.Diff(want, got); diff != "" || code != exitRed {
 		t.Errorf("exit %d\n%s%s", code, diff, errs.String())
+	}
+}
+
+// TestReadmeConfig: the configuration that the README begins with has nothing wrong with it, and an
+// agent is made for it as is shown there.
+func TestReadmeConfig(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```yaml\n")
+	text, rest, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("the README shows no configuration")
+	}
+	_, line, _ := strings.Cut(rest, "\ncapgate agents create ")
+	line, _, _ = strings.Cut(line, "\n")
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Chdir(dir)
+	if err := errors.Join(os.WriteFile("capgate.yml", []byte(text), 0o600), os.Mkdir("agents", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	create := []string{"agents", "create"}
+	for _, w := range shellWord.FindAllString(line, -1) {
+		create = append(create, strings.Trim(w, "'"))
+	}
+	for _, args := range [][]string{create, {"check"}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append(args, "-c", "capgate.yml"), stdio{out: &out, err: &errs, dir: dir}); code != exitOK {
+			t.Errorf("%v: exit %d\n%s%s", args, code, &out, &errs)
+		}
 	}
 }
 
