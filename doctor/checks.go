@@ -73,7 +73,7 @@ func Checks() []Check {
 		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths; or start the program itself, in the folder that cwd: names, with arguments that lead to what is there, and give it in env: what has a slash and is no path, as openai/gpt-4", upstreams(adrift)},
 		{"repository_above", capability.Note, "upstreams from which git does not see the repository that they lie in", "where git should, write GIT_CEILING_DIRECTORIES: \"\" into env: of the upstream: it then reads and writes all of that repository", upstreams(within)},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},
-		{"backend", capability.Warning, "the sandbox backend of this platform", "", backend},
+		{"backend", capability.Note, "the sandbox backend of this platform", "", backend},
 	}
 }
 
@@ -312,7 +312,8 @@ func lossyLog(s Subject) []capability.Finding {
 }
 
 // backend says whether this machine has what a sandbox would need: there is none
-// yet, so that nothing can be done about it.
+// yet, so that nothing can be done about it. It is a note, as doctor --strict could
+// not be passed otherwise.
 func backend(s Subject) []capability.Finding {
 	lacks := ""
 	switch {
@@ -325,5 +326,5 @@ func backend(s Subject) []capability.Finding {
 	default:
 		return nil
 	}
-	return []capability.Finding{{Severity: capability.Warning, Text: lacks + "; programs run unconfined for now in any case", Hint: "nothing to install: this version has no sandbox that would use it"}}
+	return []capability.Finding{{Severity: capability.Note, Text: lacks + "; programs run unconfined for now in any case", Hint: "nothing to install: this version has no sandbox that would use it"}}
 }
