@@ -71,7 +71,7 @@ func listenKeys() []key[listening] {
 			},
 		},
 		{
-			name: "origins", takes: "a list of origins", help: "web pages that may connect: https://app.example.com",
+			name: "origins", takes: "a list of origins", help: "what a request may come from, as its Origin says: https://app.example.com",
 			read: func(r *reader, n *yaml.Node, l *listening) {
 				l.Origins = r.words(n, "listen.origins", "a list of origins", r.origin)
 			},
