@@ -147,13 +147,13 @@ func (a *app) salvage(state string) (kept, error) {
 		}
 		return keptIn(state), nil
 	}
+	file, err := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
+	if err != nil {
+		return kept{}, broken(err, "") // what wrap keeps is not what is meant: it holds no tokens
+	}
 	k, err := a.kept()
 	if err == nil {
 		return k, nil
-	}
-	file, lost := config.Find(a.settings.Config, view.Cwd, os.Getenv("XDG_CONFIG_HOME"), view.Home)
-	if lost != nil {
-		return kept{}, err
 	}
 	cfg, unread := config.Kept(file, view)
 	if unread != nil {
