@@ -49,7 +49,7 @@ Exit codes: 0 done or allowed, 1 denied or findings, 2 usage, 3 configuration.`,
 	}
 	flags := root.PersistentFlags()
 	config.AddFlags(flags)
-	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value")
+	flags.BoolVar(&a.ui.json, "json", false, "print one JSON value; of events, one a line")
 	if gateway := a.gateway(args); gateway != nil {
 		root.AddCommand(gateway)
 		root.CompletionOptions.DisableDefaultCmd = true
@@ -69,7 +69,12 @@ func (a *app) noticed(cmd *cobra.Command) *cobra.Command {
 	}
 	if cmd.HasParent() && cmd.HasSubCommands() {
 		cmd.Args = cobra.NoArgs
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+			if a.ui.json { // nobody reads help as JSON
+				return usage(fmt.Errorf("%s takes a command", cmd.CommandPath()), cmd.CommandPath()+" --help lists them")
+			}
+			return cmd.Help()
+		}
 	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

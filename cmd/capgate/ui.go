@@ -7,7 +7,7 @@ package main
 //   - lower case, no full stop at the end, one thought a line;
 //   - an error says what is the case, its hint what to do about it;
 //   - colour marks risk and effect and nothing else, and only on a terminal;
-//   - with --json, standard output is one JSON value and no colour.
+//   - with --json, standard output is one JSON value, or one event a line, and no colour.
 
 import (
 	"cmp"
