@@ -33,9 +33,13 @@ func (a *app) at(cfg *config.Config, view capability.View) (*config.Config, erro
 
 // listen opens what agents connect to.
 func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, error) {
-	c := w.cfg.Listen
+	c, room := w.cfg.Listen, min(openFiles()/2, mostConnections)
 	if c.Socket != "" {
-		return listenUnix(ctx, c.Socket)
+		l, err := listenUnix(ctx, c.Socket)
+		if err != nil {
+			return nil, err
+		}
+		return newCrowd(l, room), nil
 	}
 	var shown *pair
 	if c.Cert != "" {
@@ -44,9 +48,13 @@ func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, erro
 			return nil, fmt.Errorf("the certificate of listen: %w", err)
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, network(c.Address), c.Address)
-	if err != nil || c.Cert == "" {
-		return l, err
+	first, err := new(net.ListenConfig).Listen(ctx, network(c.Address), c.Address)
+	if err != nil {
+		return nil, err
+	}
+	l := newCrowd(first, room)
+	if c.Cert == "" {
+		return l, nil
 	}
 	return tls.NewListener(l, &tls.Config{GetCertificate: shown.get, MinVersion: tls.VersionTLS12}), nil
 }
