@@ -3,7 +3,6 @@ package main
 import (
 	"net"
 	"sync"
-	"syscall"
 )
 
 // mostConnections is how many connections of agents there may be at once. What each of them
@@ -36,12 +35,15 @@ func (c *crowd) Accept() (net.Conn, error) {
 		<-c.room
 		return nil, err
 	}
-	both, ok := conn.(halves)
-	if !ok {
-		<-c.room
-		return conn, nil // none that takes a file
+	leave := sync.OnceFunc(func() { <-c.room })
+	switch own := conn.(type) {
+	case *net.TCPConn:
+		return &tcpVisitor{own, leave}, nil
+	case *net.UnixConn:
+		return &unixVisitor{own, leave}, nil
 	}
-	return &visitor{halves: both, leave: sync.OnceFunc(func() { <-c.room })}, nil
+	leave()
+	return conn, nil // none that takes a file
 }
 
 // Close lets nobody in any more.
@@ -50,21 +52,27 @@ func (c *crowd) Close() error {
 	return c.Listener.Close()
 }
 
-// halves is a connection as the system has it.
-type halves interface {
-	net.Conn
-	syscall.Conn
-	CloseWrite() error
-}
-
-// visitor is a connection that makes room when it is closed.
-type visitor struct {
-	halves
+// tcpVisitor is a connection that makes room when it is closed. It can do whatever the one that it
+// is made of can: net writes several pieces at once only to what it knows.
+type tcpVisitor struct {
+	*net.TCPConn
 	leave func()
 }
 
 // Close ends the connection.
-func (v *visitor) Close() error {
+func (v *tcpVisitor) Close() error {
 	defer v.leave()
-	return v.halves.Close()
+	return v.TCPConn.Close()
+}
+
+// unixVisitor is the same for a socket in a folder.
+type unixVisitor struct {
+	*net.UnixConn
+	leave func()
+}
+
+// Close ends the connection.
+func (v *unixVisitor) Close() error {
+	defer v.leave()
+	return v.UnixConn.Close()
 }
