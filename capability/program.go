@@ -385,7 +385,7 @@ func showsEnvironment(word string) string {
 	for _, letter := range strings.TrimPrefix(word, "-") {
 		switch {
 		case letter == 'e' || letter == 'E':
-			return "can print the environment of other programs with e"
+			return "can print the environment of other programs with e; ps aux shows all of them without"
 		case !strings.ContainsRune("aAcCfFgGhHjlLmMnPrRsSTuvVwWxXyZ0123456789", letter):
 			return "" // what takes a value, or no option at all
 		}
