@@ -2,10 +2,14 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"capgate/guardrail"
 	"capgate/upstream"
 )
 
@@ -108,5 +112,92 @@ func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Error("the question is open for good")
+	}
+}
+
+// TestOpenQuestionOfSessionsCallThatIsOver is the same for an agent that is asked in between. What it says then is no
+// answer any more, by whatever policy.
+func TestOpenQuestionOfSessionsCallThatIsOver(t *testing.T) {
+	over, ended := make(chan struct{}), make(chan error, 1)
+	s := &scripted{}
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		go func() {
+			_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+			ended <- err
+		}()
+		<-over
+		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+	}
+	up := files(t, s)
+	up.MayAsk = []string{"elicitation"}
+	w := start(t, map[string]string{"scout": reader}, up)
+	c := w.client("scout")
+	c.initialize(`{"elicitation":{}}`)
+	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
+	if asked := in.next(); !strings.Contains(asked, "elicitation/create") {
+		t.Fatal(asked)
+	}
+	close(over)
+	if answer := in.next(); !strings.Contains(answer, `"content":[]`) {
+		t.Fatal(answer)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the server has an answer that nobody gave")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the question is open for good")
+	}
+	if resp := c.post(`{"jsonrpc":"2.0","id":"capgate-1","result":{"action":"accept"}}`); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("an answer too late is answered with %d", resp.StatusCode)
+	}
+}
+
+// TestOpenQuestionAsItsCallEnds: whether an answer may go is not read off a call that ends just then, in either era. It is
+// for the race detector.
+func TestOpenQuestionAsItsCallEnds(t *testing.T) {
+	const able = `{"elicitation":{}}`
+	for _, modern := range []bool{false, true} {
+		over, ended := make(chan struct{}), make(chan struct{})
+		s := &scripted{}
+		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			go func() {
+				_, _ = s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+				ended <- struct{}{}
+			}()
+			<-over
+			return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
+		}
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		c, args := w.client("scout"), `"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}`
+		if !modern {
+			c.initialize(able)
+		}
+		var armed atomic.Bool
+		w.events.before = func(e *guardrail.Event) {
+			if e.Decision == "allow" && armed.Swap(false) {
+				w.adopt()
+			}
+		}
+		for i := range 100 {
+			if modern {
+				state := inputOf(t, c.modern("tools/call", `{`+args+`}`, able)).RequestState
+				armed.Store(true)
+				go func() { over <- struct{}{} }()
+				c.modern("tools/call", `{`+args+`,"inputResponses":{"ask-1":{"action":"accept"}},"requestState":"`+state+`"}`, able)
+			} else {
+				in := c.open(t.Context(), t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":"n%d","method":"tools/call","params":{%s}}`, i, args))
+				in.next()
+				w.adopt()
+				go func() { over <- struct{}{} }()
+				take(t, c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"capgate-%d","result":{"action":"accept"}}`, i+1)))
+				in.next()
+				_ = in.resp.Body.Close()
+			}
+			<-ended
+		}
 	}
 }

@@ -178,7 +178,17 @@ func (c *call) park(o *order, info upstream.Info) (upstream.Answer, error) {
 	case p.unanswered():
 		return c.hold(p)
 	}
+	defer p.leave(sink)
 	return c.await(p, late)
+}
+
+// leave ends the use of a request, and of what its agent sent.
+func (p *parked) leave(e *errand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == e {
+		p.now = nil
+	}
 }
 
 // outlive gives the call memory of its own for what the server's goroutines read
