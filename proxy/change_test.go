@@ -150,7 +150,9 @@ func TestRevokedCallsEnd(t *testing.T) {
 				t.Error("the server goes on with a call of a token that was revoked")
 				close(given)
 			}
-			<-answer
+			if got := <-answer; !strings.Contains(got.Raw, "the token was revoked") {
+				t.Errorf("whoever made the call is told %s", got.Raw)
+			}
 		})
 	}
 }

@@ -285,10 +285,21 @@ func (c *call) failed(o *order, err error) reply {
 	}
 	c.outcome(0, err.Error())
 	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return fail(codeInternal, "the request was cancelled")
+		return fail(codeInternal, c.cutBy())
 	}
 	c.notice("a call failed", "error", err)
 	return c.broken(o, err)
+}
+
+// cutBy says what has ended a call before its answer.
+func (c *call) cutBy() string {
+	switch {
+	case c.server.ctx.Err() != nil:
+		return "the gateway ends; what was asked may or may not have been done"
+	case !c.server.holds(c.credential, c.agent):
+		return errRevoked.Error()
+	}
+	return "the request was cancelled"
 }
 
 // refused is a denial that came up while the call was under way.

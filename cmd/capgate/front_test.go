@@ -59,14 +59,19 @@ func (p place) must(err error) {
 
 // whoami is a whole request of an agent.
 func whoami(ctx context.Context, at, token string) (*http.Request, error) {
+	return calling(ctx, at, token, "capgate__whoami")
+}
+
+// calling is a request that calls a tool without arguments.
+func calling(ctx context.Context, at, token, tool string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"capgate__whoami","arguments":{},`+demoMeta+`}}`))
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{},`+demoMeta+`}}`))
 	if err != nil {
 		return nil, err
 	}
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "capgate__whoami",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
 	} {
 		r.Header.Set(name, value)
 	}

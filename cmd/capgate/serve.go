@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	headerTime = 10 * time.Second // for the headers of a request to arrive
-	idleTime   = 2 * time.Minute  // a connection without a request
-	headerSize = 64 << 10         // bytes
-	endTime    = 3 * time.Second  // for requests to end when the gateway does
+	headerTime = 10 * time.Second       // for the headers of a request to arrive
+	idleTime   = 2 * time.Minute        // a connection without a request
+	headerSize = 64 << 10               // bytes
+	endTime    = 3 * time.Second        // for requests to end when the gateway does
+	lastTime   = 200 * time.Millisecond // of it, to tell so those that have not
 )
 
 func (a *app) serve() *cobra.Command {
@@ -91,7 +92,10 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 		Handler: front, Protocols: only, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	in := door.Listen(context.WithoutCancel(ctx), l, door.Options{Handler: front, Path: "/mcp", First: headerTime, Idle: idleTime, Log: log})
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	srv.BaseContext = func(net.Listener) context.Context { return requests }
+	in := door.Listen(requests, l, door.Options{Handler: front, Path: "/mcp", First: headerTime, Idle: idleTime, Log: log})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(in) }()
 	select {
@@ -101,6 +105,7 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
+	defer time.AfterFunc(endTime-lastTime, cut).Stop()
 	if err := errors.Join(srv.Shutdown(last), in.Wait(last)); err != nil {
 		return srv.Close() // who has not ended by now is cut off
 	}

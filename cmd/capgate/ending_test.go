@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndIsSaid: whose call goes on for longer than a gateway that ends waits for it is told
+// so, on a connection that the door has and on one of net/http.
+func TestEndIsSaid(t *testing.T) {
+	for name, listen := range map[string]string{
+		"plain": "127.0.0.1:0",
+		"TLS":   "{ address: 127.0.0.1:0, tls: { cert: ./cert.pem, key: ./key.pem } }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			trust := p.certificate()
+			called := make(chan struct{}, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hang(w, r, called) }))
+			defer server.Close()
+			p.write(map[string]string{
+				"capgate.yml":     "agents: ./agents\nsandbox: ./work\nlisten: " + listen + "\nupstreams:\n  slow: { url: " + server.URL + ", protocol: 2026-07-28 }\n",
+				"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [slow.wait] }\n---\n",
+			})
+			token := p.run("agents", "token", "issue", "scout")
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			at, ended := p.serving(ctx)
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}}, Timeout: 10 * time.Second}
+			defer client.CloseIdleConnections()
+			r, err := calling(t.Context(), at, token, "slow__wait")
+			p.must(err)
+			go func() { <-called; stop() }()
+			resp, err := client.Do(r)
+			p.must(err)
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			p.must(err)
+			if !strings.Contains(string(body), "the gateway ends") {
+				t.Errorf("it is answered %s %s", resp.Status, body)
+			}
+			if code := <-ended; code != exitOK {
+				t.Errorf("exit %d", code)
+			}
+		})
+	}
+}
+
+// hang is a server whose only tool does not answer.
+func hang(w http.ResponseWriter, r *http.Request, called chan<- struct{}) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	_ = json.NewDecoder(r.Body).Decode(&m) // what is no message has no method
+	result := `{}`
+	switch m.Method {
+	case "server/discover":
+		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+	case "tools/list":
+		result = `{"resultType":"complete","tools":[{"name":"wait","inputSchema":{"type":"object"}}]}`
+	case "tools/call":
+		called <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
