@@ -198,7 +198,9 @@ func (s *servers) home(u *config.Upstream) string {
 func (s *servers) environment(u *config.Upstream) ([]string, error) {
 	env := map[string]string{
 		"GIT_CEILING_DIRECTORIES": filepath.Dir(s.cwd(u)),
-		"GIT_CONFIG_COUNT":        "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit",
+		"GIT_CONFIG_COUNT":        "2",
+		"GIT_CONFIG_KEY_0":        "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit",
+		"GIT_CONFIG_KEY_1": "protocol.file.allow", "GIT_CONFIG_VALUE_1": "never",
 	}
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL"} {
 		if value, ok := os.LookupEnv(name); ok {
