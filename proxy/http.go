@@ -59,6 +59,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.turnAway(w, r, http.StatusForbidden, capability.Forbidden, why)
 		return
 	}
+	if s.beforePage(w, r) {
+		return
+	}
 	v := visit{server: s, w: w, r: r, policy: s.policy.Load()}
 	if !v.recognise() {
 		return
@@ -99,6 +102,27 @@ func (s *Server) foreign(r *http.Request) string {
 		return ""
 	}
 	return "the request comes from a web page of another origin"
+}
+
+// beforePage tells the browser of a web page that the operator has named that the page may read
+// what it is answered. It reports whether that was all the browser asked, as it does before a
+// request: such a question shows no token.
+func (s *Server) beforePage(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if !slices.Contains(s.origins, origin) {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Vary", "Origin")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		h.Set("Access-Control-Expose-Headers", headerSession+", "+headerRevision+", WWW-Authenticate")
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	w.WriteHeader(http.StatusNoContent)
+	return true
 }
 
 func hostOnly(hostport string) string {
