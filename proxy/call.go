@@ -285,6 +285,17 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 	return reply{}, true
 }
 
+// cutBy says what has ended a call before its answer.
+func (c *call) cutBy() string {
+	switch {
+	case c.server.ctx.Err() != nil:
+		return "the gateway ends; what was asked may or may not have been done"
+	case !c.server.holds(c.credential, c.agent):
+		return errRevoked.Error()
+	}
+	return "the request was cancelled"
+}
+
 // outcome records what came of a call that went up.
 func (c *call) outcome(size int, problem string) {
 	e := c.event("outcome")

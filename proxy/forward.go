@@ -291,17 +291,6 @@ func (c *call) failed(o *order, err error) reply {
 	return c.broken(o, err)
 }
 
-// cutBy says what has ended a call before its answer.
-func (c *call) cutBy() string {
-	switch {
-	case c.server.ctx.Err() != nil:
-		return "the gateway ends; what was asked may or may not have been done"
-	case !c.server.holds(c.credential, c.agent):
-		return errRevoked.Error()
-	}
-	return "the request was cancelled"
-}
-
 // refused is a denial that came up while the call was under way.
 type refused struct{ verdict gate.Verdict }
 
