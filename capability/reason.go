@@ -10,7 +10,7 @@ import (
 )
 
 // Reason says what of a call of a program decided its denial: a word that can be read as a
-// path, the directory, a grant that is not in effect; of a resource, that it has a query. It is ""
+// path, the directory, an option, a grant that is not in effect; of a resource, that it has a query. It is ""
 // where the whole of what was asked for did.
 func (d Decision) Reason() string {
 	switch {
@@ -33,7 +33,7 @@ func (d Decision) Reason() string {
 			return d.need.straying(g.root)
 		}
 	}
-	return why
+	return cmp.Or(why, d.need.beyond())
 }
 
 // queried says of a resource with a query, a fragment, a user or a port that it is these that nothing stands for.
@@ -82,13 +82,18 @@ func (d Decision) outside() string {
 	if o := d.need.Opaque(); o != "" {
 		return "which no grant can cover: " + o
 	}
-	if why := d.Reason(); why != "" {
+	if why := cmp.Or(d.Reason(), d.need.beyond()); why != "" {
 		return outside + ": " + why
 	}
-	if d.need.excess != "" {
-		return "which naming the program does not cover: " + readable(d.need.excess)
-	}
 	return outside
+}
+
+// beyond says what the arguments of a program make it do that its name does not say.
+func (r *Requirement) beyond() string {
+	if r.excess == "" {
+		return ""
+	}
+	return "naming the program does not cover this: " + readable(r.excess)
 }
 
 // aside is the reason behind a sentence, if there is one.

@@ -15,7 +15,7 @@ func TestReason(t *testing.T) {
 	set := compile(t, "proc.exec{in=/w,cmds=[git]}")
 	for text, want := range map[string]string{
 		"proc.exec{argv=[ls,/x]}":                                            within, // the program is what is not held
-		"proc.exec{argv=[git,-c,x,/y]}":                                      "which naming the program does not cover: git \"-c\" is not among",
+		"proc.exec{argv=[git,-c,x,/y]}":                                      "held: naming the program does not cover this: git \"-c\" is not among",
 		"proc.exec{argv=[git,log],cwd=/etc}":                                 "held: the directory that it would run in is outside /w (held for",
 		"proc.exec{argv=[git,log,--,../y]}":                                  "held: the word ../y can be read as a path, which is outside /w (held for",
 		"proc.exec{argv=[git,log,@/c]}":                                      "held: the word @/c can be read as the path /c, which is outside /w (held for",
@@ -45,6 +45,10 @@ func TestReason(t *testing.T) {
 		}
 	}
 	above := capability.Chain{{Set: compile(t, "proc.exec{in=/w/src,cmds=[git]}", "proc.exec{in=/w,cmds=[git]}")}, {Name: "parent", Set: compile(t, "proc.exec{in=/v,cmds=[git]}")}}
+	beyond := need(t, "proc.exec{argv=[git,-c,x,log]}")
+	if got := set.Decide(beyond).Reason(); !strings.HasPrefix(got, "naming the program does not cover this: git") {
+		t.Errorf("what an option does is not told: %q", got)
+	}
 	if d := above.Decide(need(t, "proc.exec{argv=[git,log,--,../y],cwd=src}")); d.Allowed() || d.Reason() != "" {
 		t.Errorf("what stands above is told: %s", d)
 	}

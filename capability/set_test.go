@@ -111,7 +111,7 @@ func TestDecisionText(t *testing.T) {
 	}
 	program := compile(t, "proc.exec{in=/w,cmds=[git]}")
 	for text, want := range map[string]string{
-		"proc.exec{argv=[git,-c,x,log]}":                            "which naming the program does not cover: git \"-c\" is not among",
+		"proc.exec{argv=[git,-c,x,log]}":                            "held: naming the program does not cover this: git \"-c\" is not among",
 		"proc.exec{argv=[ls,\"a\u202eb\"]}":                         "this needs proc.exec ls a\uFFFDb,",
 		"proc.exec{argv=[ls,\"" + strings.Repeat("é", 400) + "\"]}": "…, which is outside",
 	} {
