@@ -115,7 +115,8 @@ func (s *scalars) collect(name, alike string, v wire.Value) {
 		if !isText {
 			value = string(v.Raw())
 		}
-		odd := isText && isLiteral(value) // to some reader it is what it says, to another one true
+		// To some reader a text is what it says, to another one true; nobody who wrote ??? meant 9e9.
+		odd := isText && isLiteral(value) || v.Kind() == wire.Number && strings.ContainsAny(value, "eE")
 		s.add(name, value, true, odd)
 		if alike != name {
 			s.add(alike, value, false, odd)

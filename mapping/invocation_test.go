@@ -94,6 +94,7 @@ func TestInvocation(t *testing.T) {
 		"tool.invoke{tools=[wide.*],args={owner=[acme*]}}",
 		"tool.invoke{tools=[open.*]}",
 		`tool.invoke{tools=[dot.*],args={a\.b=[c]}}`,
+		"tool.invoke{tools=[pay.*],args={n=[?,??,???]}}",
 	)
 	many := func(n int, format string) string {
 		var parts []string
@@ -108,6 +109,10 @@ func TestInvocation(t *testing.T) {
 		{"another value", "s.t", `{"owner":"evil","n":7}`, "scope_violation"},
 		{"another number", "s.t", `{"owner":"acme","n":7.0}`, "scope_violation"},
 		{"absent", "s.t", `{"owner":"acme"}`, "scope_violation"},
+		{"a number of three digits", "pay.it", `{"n":999}`, allow},
+		{"a larger one in three characters", "pay.it", `{"n":9e9}`, "scope_violation"},
+		{"one of several", "pay.it", `{"n":[1,9E9]}`, "scope_violation"},
+		{"a text of three characters", "pay.it", `{"n":"9e9"}`, allow},
 		{"null", "s.t", `{"owner":"acme","n":null}`, "scope_violation"},
 		{"no arguments", "s.t", ``, "scope_violation"},
 		{"an array of it", "s.t", `{"owner":["acme"],"n":[7,7]}`, allow},
