@@ -171,7 +171,7 @@ func (f *feed) call(ctx context.Context, r Request, s Sink) (Answer, error) {
 	id := f.ids.Add(1)
 	if ctx.Err() != nil || !f.expect(id, w) {
 		cancel()
-		return Answer{}, &Failed{Upstream: f.name, Text: "was not asked", Unsent: true, Err: errFeedOver}
+		return Answer{}, &Failed{Upstream: f.name, Text: "was not asked", Unsent: true, Err: cmp.Or(context.Cause(ctx), errFeedOver)}
 	}
 	defer f.forget(id, w, cancel)
 

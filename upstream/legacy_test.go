@@ -412,6 +412,10 @@ func TestFeedCancel(t *testing.T) {
 	if got, want := string(f.await(t, "notifications/cancelled").Params), `{"requestId":`+<-id+`}`; got != want {
 		t.Errorf("the server was told of %s, want %s", got, want)
 	}
+	_, err = call(ctx, c, nil) // who has left before
+	if f := failed(t, err, "was not asked"); !f.Unsent || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 func TestFeedManyAtOnce(t *testing.T) {
