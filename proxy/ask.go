@@ -169,19 +169,17 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	}
 	e.line.asking(e, 1)
 	defer e.line.asking(e, -1)
-	ctx, drop := context.WithCancelCause(ctx)
-	defer drop(nil)
-	defer context.AfterFunc(e.life, func() { drop(errCallOver) })() // what came on a stream of no call outlives this one
 	clean := c.scrubbed(params)
 	o, err := c.session.ask(ctx, c.out, method, clean)
 	if errors.Is(err, errUnsent) && e.line.tenant.only == c.session { // it may take event streams elsewhere
 		o, err = e.line.put(ctx, method, clean)
 	}
 	switch up, may := e.line.judge(e); {
-	case !up:
-		err = errCallOver
-	case err == nil && !may:
+	case err != nil:
+	case up && !may:
 		return nil, e.line.unasked(method, notAnyMore)
+	case !up && !e.line.isSeen(): // what came on a stream of no call is the session's when this one is over
+		return nil, e.line.unasked(method, errUnput.Error())
 	}
 	return answerOf(o, err)
 }
@@ -438,6 +436,19 @@ func (l *line) put(ctx context.Context, method string, params []byte) (outcome, 
 	return outcome{}, l.unasked(method, "the client takes no event streams")
 }
 
+// outs are what the calls that are up are answered on.
+func (l *line) outs() []stream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var outs []stream
+	for c := range l.flights {
+		if c.out != nil {
+			outs = append(outs, c.out)
+		}
+	}
+	return outs
+}
+
 // asking counts the questions that are open. Meanwhile no call's time runs, as a program
 // may keep any of them waiting for the answer; then each has all of it anew. Of a server
 // that agents share only the call is meant that the question belongs to.
@@ -468,4 +479,21 @@ func (l *line) watchOver(sink upstream.Sink) {
 	default:
 		e.vigil.begin(time.Now())
 	}
+}
+
+// onlyCall is the sink of the only call that is up, nil when there is none or
+// there are several. To tell it something is to have it not end meanwhile.
+func (l *line) onlyCall(tell bool) upstream.Sink {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.flights) != 1 {
+		return nil
+	}
+	for c, sink := range l.flights {
+		if tell {
+			l.told = c
+		}
+		return sink
+	}
+	return nil
 }

@@ -378,6 +378,11 @@ func (c *call) rounds(ctx context.Context, o *order) (upstream.Answer, error) {
 	return upstream.Answer{}, &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input again and again"}
 }
 
+// mayNeedInput reports whether a method is one in which a server may ask for input.
+func mayNeedInput(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
 // known refuses results of a type that is not known: what they mean cannot be
 // known either.
 func (c *call) known(answer upstream.Answer, err error) (upstream.Answer, error) {
@@ -392,7 +397,7 @@ const maxRounds = 16
 
 // send makes one request of an order and waits for its answer.
 func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
-	sink := &errand{call: c, line: o.line, of: o, life: ctx}
+	sink := &errand{call: c, line: o.line, of: o}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -405,7 +410,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		defer wait.Cut(nil)
 		sink.vigil = newVigil(c.patience(u), func() { wait.Cut(context.DeadlineExceeded) })
 		defer sink.vigil.end()
-		ctx, sink.life = wait, wait
+		ctx = wait
 	}
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
@@ -448,12 +453,11 @@ func (c *call) progress() (wire.Value, bool) {
 type errand struct {
 	call     *call
 	line     *line
-	of       *order          // what is up
-	life     context.Context //nolint:containedctx // until there is an answer, or none is waited for
-	token    string          // the progress token that the server has
-	progress []byte          // the one that the agent gave
-	vigil    *vigil          // over the server; nil where it may not ask anything
-	asked    int             // questions of the call that are open, of a server that agents share
+	of       *order // what is up
+	token    string // the progress token that the server has
+	progress []byte // the one that the agent gave
+	vigil    *vigil // over the server; nil where it may not ask anything
+	asked    int    // questions of the call that are open, of a server that agents share
 }
 
 // Notify passes on what belongs to the call.

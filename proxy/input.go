@@ -204,11 +204,6 @@ func (c *call) resume(o *order) error {
 	return nil
 }
 
-// mayNeedInput reports whether a method is one in which a server may ask for input.
-func mayNeedInput(method string) bool {
-	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
-}
-
 // isBack reports whether the agent comes back with what was asked, so that the call has been up.
 func (c *call) isBack() bool {
 	_, ok := c.params.Get("requestState")

@@ -284,36 +284,6 @@ func (l *line) expel(p *Policy) {
 	}
 }
 
-// outs are what the calls that are up are answered on.
-func (l *line) outs() []stream {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var outs []stream
-	for c := range l.flights {
-		if c.out != nil {
-			outs = append(outs, c.out)
-		}
-	}
-	return outs
-}
-
-// onlyCall is the sink of the only call that is up, nil when there is none or
-// there are several. To tell it something is to have it not end meanwhile.
-func (l *line) onlyCall(tell bool) upstream.Sink {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.flights) != 1 {
-		return nil
-	}
-	for c, sink := range l.flights {
-		if tell {
-			l.told = c
-		}
-		return sink
-	}
-	return nil
-}
-
 // judge reports whether a call is up, and whether it might go up by the policy in force. It does not end meanwhile, as what
 // its agent sent is read.
 func (l *line) judge(e *errand) (up, may bool) {

@@ -115,42 +115,40 @@ func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
 	}
 }
 
-// TestOpenQuestionOfSessionsCallThatIsOver is the same for an agent that is asked in between. What it says then is no
-// answer any more, by whatever policy.
+// TestOpenQuestionOfSessionsCallThatIsOver: where the agent is asked in a session, what is asked so is the session's when the
+// call is over. The answer goes up if the agent is shown something of the server by then.
 func TestOpenQuestionOfSessionsCallThatIsOver(t *testing.T) {
-	over, ended := make(chan struct{}), make(chan error, 1)
-	s := &scripted{}
-	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-		go func() {
-			_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
-			ended <- err
-		}()
-		<-over
-		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
-	}
-	up := files(t, s)
-	up.MayAsk = []string{"elicitation"}
-	w := start(t, map[string]string{"scout": reader}, up)
-	c := w.client("scout")
-	c.initialize(`{"elicitation":{}}`)
-	in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
-	if asked := in.next(); !strings.Contains(asked, "elicitation/create") {
-		t.Fatal(asked)
-	}
-	close(over)
-	if answer := in.next(); !strings.Contains(answer, `"content":[]`) {
-		t.Fatal(answer)
-	}
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("the server has an answer that nobody gave")
+	for _, grant := range []string{reader, "---\nclass: agent\ncapabilities: []\n---\n"} {
+		over, ended := make(chan struct{}), make(chan error, 1)
+		s := &scripted{}
+		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			go func() {
+				_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
+				ended <- err
+			}()
+			<-over
+			return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
 		}
-	case <-time.After(5 * time.Second):
-		t.Error("the question is open for good")
-	}
-	if resp := c.post(`{"jsonrpc":"2.0","id":"capgate-1","result":{"action":"accept"}}`); resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("an answer too late is answered with %d", resp.StatusCode)
+		up := files(t, s)
+		up.MayAsk = []string{"elicitation"}
+		w := start(t, map[string]string{"scout": reader}, up)
+		c := w.client("scout")
+		c.initialize(`{"elicitation":{}}`)
+		in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
+		if asked := in.next(); !strings.Contains(asked, "elicitation/create") {
+			t.Fatal(asked)
+		}
+		close(over)
+		if answer := in.next(); !strings.Contains(answer, `"content":[]`) || in.next() != "" {
+			t.Fatal(answer)
+		}
+		w.write("scout", grant)
+		w.adopt()
+		c.request("tools/list", "{}") // by which it is known what is shown
+		take(t, c.post(`{"jsonrpc":"2.0","id":"capgate-1","result":{"action":"accept"}}`))
+		if err := <-ended; (err == nil) != (grant == reader) {
+			t.Errorf("with %s the server is told: %v", grant, err)
+		}
 	}
 }
 
