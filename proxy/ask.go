@@ -155,14 +155,15 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	if params != nil && doc.Parse(params, wire.Limits{}) != nil {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be read"}
 	}
-	if err := c.server.mayAsk(e.line, c.client, method, doc.Root()); err != nil {
+	var client wire.Value
+	if c.session != nil { // without one it cannot be asked now, and what it sent may be another request's already
+		client = c.session.capabilities()
+	}
+	if err := c.server.mayAsk(e.line, client, method, doc.Root()); err != nil {
 		return nil, err
 	}
 	if method == askRoots {
 		return c.rootsFor(e.line), nil
-	}
-	if c.session == nil {
-		return nil, &upstream.Refusal{Code: codeMethod, Message: "the client cannot be asked during this request"}
 	}
 	if c.session.tenant.only == nil { // so that the server may mean another one of the agent
 		return nil, e.line.unasked(method, "the session began before the server might ask anything: begin another")
