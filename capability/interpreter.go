@@ -56,6 +56,7 @@ var interpreters = list(`
 	rails fab msfconsole sqlmap volatility gtester esno jiti vite-node babel-node coffee zx bpython ptpython ipdb pudb
 	kernprof scalene streamlit flask gunicorn uvicorn celery papermill thor rackup psysh drush wp evcxr rust-script wrk
 	maxima fx jello mpv tshark wireshark sqlplus sqlcmd usql pgcli mycli litecli clickhouse clickhouse-local
+	asciidoctor asciidoc a2x rst2html mdbook doxygen quarto plantuml tectonic blender inkscape povray lilypond vlc
 	clickhouse-client soffice libreoffice wkhtmltopdf chromium chromium-browser google-chrome
 
 	ssh ssh-agent ssh-keygen sshpass scp sftp rsync mosh autossh socat nc ncat netcat telnet ftp lftp docker

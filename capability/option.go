@@ -92,8 +92,20 @@ func folder(argv []string) (dir string, ok bool) {
 // ruleFor returns the rule of a program, nil if it has none. The number in md5sum is no version.
 func ruleFor(cmd string) *rule {
 	name := programName(cmd)
-	return cmp.Or(optionRules[name], optionRules[unversioned(name)])
+	return cmp.Or(optionRules[name], optionRules[unversioned(name)], optionRules[binutil(name)])
 }
+
+// binutil is a tool of binutils behind what it was built for, as in gcc-ar and
+// x86_64-linux-gnu-objdump-12; "" for anything else.
+func binutil(name string) string {
+	name = strings.TrimRight(name, "0123456789.-")
+	if last := name[strings.LastIndexByte(name, '-')+1:]; slices.Contains(binutils, last) {
+		return last
+	}
+	return ""
+}
+
+var binutils = list("ar nm ranlib objdump objcopy strip strings readelf size addr2line")
 
 // byName makes a table of rules.
 func byName(rules ...rule) map[string]*rule {

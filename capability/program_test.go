@@ -46,7 +46,7 @@ func TestNeedsPatterns(t *testing.T) {
 		"x86_64-linux-gnu-gcc-12 aarch64-linux-gnu-g++ rustc-1.70 pandoc rename systemd-cat exiftool aria2c proxychains4 " +
 		"torify setlock distcc ccache openvt sshfs nodemon cross-env nyc service scrot msgfilter virsh smbclient vipw " +
 		"jrunscript ghc nim dart pylint coverage ansible cowsay latexmk luatex pdb3 bundler javac javadoc as pax " +
-		"ld.gold mold gfortran-12 protoc xsltproc identify gm sops websocat mksquashfs cloc ugrep sox conda wine64 chromium"
+		"ld.gold mold gfortran-12 protoc xsltproc identify gm sops websocat mksquashfs cloc ugrep sox conda wine64 chromium asciidoctor blender"
 	for name := range strings.FieldsSeq(yes) {
 		if !capability.NeedsPatterns(name) {
 			t.Errorf("%s is bounded by its name", name)
