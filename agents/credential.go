@@ -179,8 +179,11 @@ func WithoutTokens(text string) string {
 	}
 }
 
-// inSmall writes A to Z in small letters. Nothing in the text moves.
+// inSmall writes A to Z in small letters, where there may be a token. Nothing in the text moves.
 func inSmall(text string) string {
+	if !strings.Contains(text, "_") {
+		return text
+	}
 	small := []byte(text)
 	for i, c := range small {
 		if 'A' <= c && c <= 'Z' {

@@ -94,9 +94,9 @@ func (d *draft) appendEvent(e *Event) error {
 	d.name("agent", e.Agent)
 	d.name("session", e.Session)
 	d.name("upstream", e.Upstream)
-	tool, method := e.Tool, e.Method
-	if e.Kind == Refusal || e.Kind == Notice { // of a tool that is not shown, or of what a server asks: by its own words
-		tool, method = d.scrubbed(tool), d.scrubbed(method)
+	tool, method, argument := e.Tool, e.Method, e.Argument
+	if e.Code != "" || e.Kind == Refusal || e.Kind == Notice { // of a tool that there may not be, or of what a server asks: by its own words
+		tool, method, argument = d.scrubbed(tool), d.scrubbed(method), d.scrubbed(argument)
 	}
 	d.name("tool", tool)
 	d.name("method", method)
@@ -106,7 +106,7 @@ func (d *draft) appendEvent(e *Event) error {
 	d.text("grant", e.Grant)
 	d.text("link", d.scrubbed(e.Link))
 	d.name("policy", e.Policy)
-	d.name("argument", e.Argument)
+	d.name("argument", argument)
 	if d.mac == nil || e.Kind != Decision { // the words of a decision quote its targets
 		d.text("text", d.scrubbed(e.Text))
 	}

@@ -123,3 +123,24 @@ func TestTokenAtOnce(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+// TestTokensAreNotWrittenDown: an agent that says its token where no token belongs has it in no
+// event, for whoever reads these.
+func TestTokensAreNotWrittenDown(t *testing.T) {
+	p := newPlace(t)
+	token := p.run("agents", "token", "issue", "scout")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	at, ended := p.serving(ctx)
+	r, err := calling(ctx, at, token, token)
+	p.must(err)
+	resp, err := http.DefaultClient.Do(r)
+	p.must(err)
+	p.must(resp.Body.Close())
+	stop()
+	<-ended
+	id, secret, _ := strings.Cut(strings.TrimPrefix(token, "cg_"), "_")
+	if text := p.run("events", "query", "--json", "--code", "unknown_tool"); !strings.Contains(text, `"cg_`+id+`_…"`) || strings.Contains(text, secret) {
+		t.Error(text)
+	}
+}
