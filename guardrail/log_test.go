@@ -351,8 +351,9 @@ func TestScrub(t *testing.T) {
 		Kind: guardrail.Outcome, Text: "a hunter2 b", Error: "hunter2", Link: "the hunter2 link",
 		Needs: []guardrail.Need{{Verb: "net.get", Object: "https://x/?k=hunter2"}},
 	})
-	for _, kind := range []string{guardrail.Refusal, guardrail.Notice} { // of what a server has given a name
-		record(t, l, guardrail.Event{Kind: kind, Tool: "a.hunter2", Method: "hunter2/get"})
+	for _, named := range []guardrail.Event{{Kind: guardrail.Refusal}, {Kind: guardrail.Notice}, {Kind: guardrail.Decision, Code: "unknown_tool"}} {
+		named.Tool, named.Method, named.Argument = "a.hunter2", "hunter2/get", "hunter2" // as a server, or an agent, calls it
+		record(t, l, named)
 	}
 	l.Close()
 	all := events(t, dir, guardrail.Filter{})
@@ -361,7 +362,7 @@ func TestScrub(t *testing.T) {
 		t.Error(e.Line)
 	}
 	for _, e := range all[1:] {
-		if strings.Contains(e.Line, "hunter2") || e.Tool != "a.***" || e.Method != "***/get" {
+		if strings.Contains(e.Line, "hunter2") || e.Tool != "a.***" || e.Method != "***/get" || e.Argument != "***" {
 			t.Error(e.Line)
 		}
 	}
