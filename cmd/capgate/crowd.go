@@ -1,30 +1,40 @@
 package main
 
 import (
+	"log/slog"
 	"net"
 	"sync"
+	"time"
 )
 
 // mostConnections is how many connections of agents there may be at once. What each of them
 // holds, once it was used, is some thirty kilobytes.
 const mostConnections = 16 << 10
 
+const crowdedAgain = time.Minute // before it is said again that there is no room
+
 // crowd is a listener that lets in no more connections than there is room for. The others
 // wait outside, where they cost nothing here: whoever can connect, and need not show a token
 // for it, would else take the files that records, tokens, events and servers need.
 type crowd struct {
 	net.Listener
+	log  *slog.Logger
+	said time.Time     // that there is no room
 	room chan struct{} // holds one for each connection
 	once sync.Once
 	shut chan struct{} // closed by Close
 }
 
-func newCrowd(l net.Listener, room int) *crowd {
-	return &crowd{Listener: l, room: make(chan struct{}, room), shut: make(chan struct{})}
+func newCrowd(l net.Listener, room int, log *slog.Logger) *crowd {
+	return &crowd{Listener: l, log: log, room: make(chan struct{}, room), shut: make(chan struct{})}
 }
 
-// Accept returns the next connection once there is room for it.
+// Accept returns the next connection once there is room for it. One goroutine calls it.
 func (c *crowd) Accept() (net.Conn, error) {
+	if len(c.room) == cap(c.room) && time.Since(c.said) > crowdedAgain {
+		c.said = time.Now()
+		c.log.Warn("there is no room for more connections: others wait until one ends", "open", cap(c.room))
+	}
 	select {
 	case c.room <- struct{}{}:
 	case <-c.shut:

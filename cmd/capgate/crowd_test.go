@@ -1,19 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
 // TestCrowd: no more connections are there at once than there is room for; who comes then
-// waits until one leaves.
+// waits until one leaves, and whoever runs the gateway is told, once.
 func TestCrowd(t *testing.T) {
 	p := place{t: t}
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	p.must(err)
-	l := newCrowd(inner, 2)
+	var said bytes.Buffer // by who accepts, who has ended when it is read
+	l := newCrowd(inner, 2, slog.New(slog.NewTextHandler(&said, nil)))
 	came := make(chan net.Conn, 3)
 	refused := make(chan error, 1)
 	go func() {
@@ -69,5 +73,8 @@ func TestCrowd(t *testing.T) {
 	}
 	for _, c := range []net.Conn{second, third} {
 		p.must(c.Close())
+	}
+	if n := strings.Count(said.String(), "no room for more connections"); n != 1 {
+		t.Errorf("that others wait is said %d times: %s", n, said.String())
 	}
 }

@@ -39,7 +39,7 @@ func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, erro
 		if err != nil {
 			return nil, err
 		}
-		return newCrowd(l, room), nil
+		return newCrowd(l, room, log), nil
 	}
 	var shown *pair
 	if c.Cert != "" {
@@ -52,7 +52,7 @@ func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, erro
 	if err != nil {
 		return nil, err
 	}
-	l := newCrowd(first, room)
+	l := newCrowd(first, room, log)
 	if c.Cert == "" {
 		return l, nil
 	}
