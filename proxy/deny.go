@@ -154,6 +154,14 @@ const (
 	operatorHint = "ask the operator"
 )
 
+// advised takes what to do about a failure out of what it says: "it has too much; ask it for less".
+func advised(said string) (why, hint string) {
+	if why, hint, ok := strings.Cut(said, "; "); ok {
+		return why, hint
+	}
+	return said, laterHint
+}
+
 // unrecorded is why a call that is allowed does not go up when its event cannot be written.
 const unrecorded = "the gateway cannot record what is done, and so has nothing done"
 

@@ -289,6 +289,31 @@ func TestWhetherItWasDoneBeforeItsQuestion(t *testing.T) {
 	}
 }
 
+// TestAdviceOfAFailure: what an agent can do about an answer that is too long is what it is told
+// to do, and not to try again. Of a list it can do nothing.
+func TestAdviceOfAFailure(t *testing.T) {
+	const long = "answers with too much; ask it for less"
+	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		if r.Method == "tools/call" {
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: long}
+		}
+		return upstream.Answer{Result: []byte("{}")}, nil
+	}}
+	w := start(t, map[string]string{"scout": everything}, files(t, s), &proxy.Upstream{Name: "up", Prefix: "up", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
+		return nil, &upstream.Failed{Upstream: "up", Text: long}
+	}})
+	c := w.client("scout")
+	c.initialize("{}")
+	for call, want := range map[string]string{
+		`{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/a"}}`: `answers with too much. To proceed, ask it for less; it may or may not have been done. [event`,
+		`{"name":"up__x","arguments":{}}`:                                          `answers with too much, so that it is not known what it has. To proceed, try again later. [event`,
+	} {
+		if a := c.request("tools/call", call); !strings.Contains(a.Raw, want) {
+			t.Errorf("want %q: %s", want, a.Raw)
+		}
+	}
+}
+
 // TestRecordGone: an agent whose record is deleted is told so, whatever it asks for.
 func TestRecordGone(t *testing.T) {
 	s := &scripted{}

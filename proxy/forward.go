@@ -299,14 +299,14 @@ func (r *refused) Error() string { return r.verdict.Why }
 // broken tells the agent that a server did not answer, and which one.
 func (c *call) broken(o *order, err error) reply {
 	name := "upstream " + strconv.Quote(o.line.up().Name)
-	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " did not answer"}
-	done := "; it may or may not have been done"
+	said, done := "did not answer", "; it may or may not have been done"
 	if f, ok := errors.AsType[*upstream.Failed](err); ok {
-		if d.why = name + " " + f.Text; (f.Unsent || f.Undone) && !o.up && !c.isBack() {
+		if said = f.Text; (f.Unsent || f.Undone) && !o.up && !c.isBack() {
 			done = "; it was not done"
 		}
 	}
-	d.hint = laterHint + done
+	said, hint := advised(said)
+	d := denial{code: capability.UpstreamFailed, tool: c.exposed, why: name + " " + said, hint: hint + done}
 	switch login, wanted := errors.AsType[*upstream.NeedsLogin](err); {
 	case wanted:
 		d.why, d.hint = name+": "+login.Error(), operatorHint+done

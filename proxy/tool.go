@@ -166,7 +166,7 @@ func (c *call) silence(s *mute) gate.Verdict {
 	c.behind = s.server
 	said := "does not answer"
 	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
-		said = failed.Text
+		said, _ = advised(failed.Text)
 	}
 	why := "upstream " + strconv.Quote(s.server) + " " + said + ", so that it is not known what it has"
 	if login, ok := errors.AsType[*upstream.NeedsLogin](s.err); ok {
