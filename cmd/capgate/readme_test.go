@@ -107,7 +107,7 @@ func TestReadmeExplain(t *testing.T) {
 			args = append(args, strings.Trim(w, "'"))
 		}
 		var out bytes.Buffer
-		code := run(t.Context(), args, stdio{out: &out, err: &out, dir: dir})
+		code := run(t.Context(), args, stdio{out: &out, err: t.Output(), dir: dir})
 		return code, out.String()
 	}
 	code, got := capgate("explain " + line)
