@@ -377,16 +377,19 @@ func namesList(word string) string {
 
 // showsEnvironment denies the letters by which ps prints the environment of what others run,
 // the gateway's secrets with it. Where a dash leads nowhere, ps reads all words once more
-// without it, so that -e is one as well.
+// without it, so that -e is one as well. A list of columns may name it too.
 func showsEnvironment(word string) string {
-	if strings.HasPrefix(word, "--") {
+	switch {
+	case strings.Contains(word, "environ"):
+		return "can print the environment of other programs by a column of that name"
+	case strings.HasPrefix(word, "--"):
 		return ""
 	}
 	for _, letter := range strings.TrimPrefix(word, "-") {
 		switch {
 		case letter == 'e' || letter == 'E':
 			return "can print the environment of other programs with e; ps aux shows all of them without"
-		case !strings.ContainsRune("aAcCfFgGhHjlLmMnPrRsSTuvVwWxXyZ0123456789", letter):
+		case !strings.ContainsRune("aAcCdfFgGhHjklLmMnPrRsSTuvVwWxXyZ0123456789", letter):
 			return "" // what takes a value, or no option at all
 		}
 	}
