@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 
 // TestHung: a program that says nothing while call after call runs out of time, and that
 // gives no sign of life either, is ended, so that the next call has it started anew. One that
-// says anything is not, nor one whose callers have given up by themselves.
+// says anything is not, nor one whose callers have given up by themselves, nor one that may
+// be at work for who has more time.
 func TestHung(t *testing.T) {
 	const hung, wake = 300 * time.Millisecond, 100 * time.Millisecond
 	const enough = wake + 3*time.Second // to end what is to be ended
@@ -54,6 +56,31 @@ func TestHung(t *testing.T) {
 		}
 		if f := failureOf(t, <-waiting); f.Unsent || !strings.Contains(f.Error(), "was given up: it says nothing") {
 			t.Errorf("a call that was up failed with %v", f)
+		}
+	})
+	t.Run("works", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t)
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		long := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*enough)
+			defer cancel()
+			_, err := conn.Call(ctx, tool("echo", 0), newRecorder())
+			long <- err
+		}()
+		<-time.After(hung)
+		inVain(t, conn, "echo")
+		<-time.After(2 * hung)
+		inVain(t, conn, "echo")
+		if ended(conn, enough) {
+			t.Error("an older call had time left, and it was ended")
+		}
+		if err := <-long; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the older call failed with %v", err)
+		}
+		if !ended(conn, 20*time.Second) {
+			t.Error("it goes on when that has run out of time")
 		}
 	})
 	t.Run("lives", func(t *testing.T) {

@@ -326,15 +326,16 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" { // which must not be cancelled
 		p.cancel(c.id)
 	}
-	if c.method != ping && errors.Is(f.Err, context.DeadlineExceeded) && p.mayHang() {
+	if c.method != ping && errors.Is(f.Err, context.DeadlineExceeded) && p.mayHang(c.id) {
 		go p.rouse()
 	}
 	return reply{failed: f}
 }
 
 // mayHang notes that a call has run out of time, and reports whether one did already and the
-// server has said nothing since, for so long that it is to be asked whether it lives.
-func (p *pipe) mayHang() bool {
+// server has said nothing since, for so long that it is to be asked whether it lives. While
+// an older call has time left, it may be at work for that.
+func (p *pipe) mayHang(id int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.sent.Load(); p.missed.IsZero() || p.before != n {
@@ -342,6 +343,11 @@ func (p *pipe) mayHang() bool {
 	}
 	if p.waking || time.Since(p.missed) < p.hung {
 		return false
+	}
+	for older, c := range p.pending {
+		if older < id && c.sink != nil && c.method != "subscriptions/listen" { // which never ends
+			return false
+		}
 	}
 	p.waking = true
 	return true
