@@ -43,6 +43,7 @@ type pipe struct {
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
 	done  chan struct{}
+	told  sync.Once          // that it has ended
 	life  context.Context    //nolint:containedctx // of what goes on besides calls
 	end   context.CancelFunc // of the same
 	tasks sync.WaitGroup     // what goes on besides calls
@@ -230,7 +231,7 @@ func (p *pipe) finish(cause error, heard <-chan struct{}) {
 		f.Err = errors.New(p.proc.status + saidLast(p.said.last()))
 	}
 	if !p.isDone() && p.Info().Version != "" { // nobody closed it, and nobody waits for it to start, who would be told
-		p.said.log.Warn("an upstream has ended", "error", f)
+		p.told.Do(func() { p.said.log.Warn("an upstream has ended", "error", f) }) // who reads notices, and who writes
 	}
 	p.fail(f)
 	_ = p.proc.stop() // who waits for the end calls Close

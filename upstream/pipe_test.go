@@ -250,6 +250,22 @@ func TestDeath(t *testing.T) {
 		}
 		<-conn.Done()
 	})
+	t.Run("while it is written to", func(t *testing.T) { // which notices as well, and who reads
+		for range 20 {
+			var log safeBuffer
+			conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			resultOf(t, conn, tool("die after", 0), nil)
+			for conn.Notify(t.Context(), "notifications/x", nil) == nil {
+			}
+			<-conn.Done()
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+			if text := log.String(); strings.Count(text, "an upstream has ended") != 1 {
+				t.Fatalf("the log says %q", text)
+			}
+		}
+	})
 	t.Run("closed here", func(t *testing.T) {
 		var log safeBuffer
 		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
