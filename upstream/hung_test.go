@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -120,4 +121,22 @@ func TestHung(t *testing.T) {
 			t.Error("nobody waited for it, and it was ended")
 		}
 	})
+}
+
+// TestDeathIsLoggedOnce: who writes to a program notices its end as well, and who reads.
+func TestDeathIsLoggedOnce(t *testing.T) {
+	for range 20 {
+		var log safeBuffer
+		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		resultOf(t, conn, tool("die after", 0), nil)
+		for conn.Notify(t.Context(), "notifications/x", nil) == nil {
+		}
+		<-conn.Done()
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		if text := log.String(); strings.Count(text, "an upstream has ended") != 1 {
+			t.Fatalf("the log says %q", text)
+		}
+	}
 }

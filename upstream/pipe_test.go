@@ -272,24 +272,6 @@ func TestDeath(t *testing.T) {
 	})
 }
 
-// TestDeathIsLoggedOnce: who writes to a program notices its end as well, and who reads.
-func TestDeathIsLoggedOnce(t *testing.T) {
-	for range 20 {
-		var log safeBuffer
-		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		resultOf(t, conn, tool("die after", 0), nil)
-		for conn.Notify(t.Context(), "notifications/x", nil) == nil {
-		}
-		<-conn.Done()
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-		if text := log.String(); strings.Count(text, "an upstream has ended") != 1 {
-			t.Fatalf("the log says %q", text)
-		}
-	}
-}
-
 func TestLimits(t *testing.T) {
 	t.Run("line", func(t *testing.T) {
 		conn := started(t, program(t, "plain"), upstream.Options{Limits: upstream.Limits{Message: 1 << 20}})
