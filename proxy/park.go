@@ -191,6 +191,13 @@ func (p *parked) leave(e *errand) {
 	}
 }
 
+// strand ends a call that no request waits for when the gateway ends. One that does has its time.
+func (p *parked) strand() {
+	if p.waiting() == nil {
+		p.cancel()
+	}
+}
+
 // outlive gives the call memory of its own for what the server's goroutines read
 // of it: they may do so when the request, and its document, are over.
 func (c *call) outlive() {
@@ -207,7 +214,7 @@ func (c *call) outlive() {
 // startParked sends the order up. The call at the server outlives the request of
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked, error) {
-	ctx, cancel := context.WithTimeout(c.server.ctx, parkTime+c.timeLimit(o.line.up()))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.server.ctx), parkTime+c.timeLimit(o.line.up()))
 	level, decided := c.logLevel(), c.policy // which is another once the agent is told something by another
 	c.outlive()
 	p := &parked{cancel: cancel, line: o.line, asks: make(chan struct{}, 1), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
@@ -235,6 +242,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer cancel()
 		defer close(p.done)
 		defer o.line.finish(c)
+		defer context.AfterFunc(c.server.ctx, p.strand)()
 		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
 			o.line.loudness(ctx, conn, level, r.May)
 			if err := r.May(); err != nil {
@@ -298,6 +306,9 @@ func (c *call) hold(p *parked) (upstream.Answer, error) {
 	p.now = nil
 	p.mu.Unlock()
 	s := c.server
+	if s.ctx.Err() != nil {
+		p.strand()
+	}
 	ticket, err := s.secret()
 	if err != nil {
 		p.cancel()

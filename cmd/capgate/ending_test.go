@@ -14,11 +14,14 @@ import (
 )
 
 // TestEndIsSaid: whose call goes on for longer than a gateway that ends waits for it is told
-// so, on a connection that the door has and on one of net/http.
+// so, on a connection that the door has and on one of net/http, and also where its server
+// might have asked something.
 func TestEndIsSaid(t *testing.T) {
-	for name, listen := range map[string]string{
-		"plain": "127.0.0.1:0",
-		"TLS":   "{ address: 127.0.0.1:0, tls: { cert: ./cert.pem, key: ./key.pem } }",
+	const plain = "127.0.0.1:0"
+	for name, tt := range map[string]struct{ listen, server string }{
+		"plain": {plain, "protocol: 2026-07-28"},
+		"TLS":   {"{ address: 127.0.0.1:0, tls: { cert: ./cert.pem, key: ./key.pem } }", "protocol: 2026-07-28"},
+		"asks":  {plain, "protocol: 2025-06-18, may_ask: [elicitation]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -28,7 +31,7 @@ func TestEndIsSaid(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hang(w, r, called) }))
 			defer server.Close()
 			p.write(map[string]string{
-				"capgate.yml":     "agents: ./agents\nsandbox: ./work\nlisten: " + listen + "\nupstreams:\n  slow: { url: " + server.URL + ", protocol: 2026-07-28 }\n",
+				"capgate.yml":     "agents: ./agents\nsandbox: ./work\nlisten: " + tt.listen + "\nupstreams:\n  slow: { url: " + server.URL + ", " + tt.server + " }\n",
 				"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [slow.wait] }\n---\n",
 			})
 			token := p.run("agents", "token", "issue", "scout")
@@ -62,8 +65,14 @@ func hang(w http.ResponseWriter, r *http.Request, called chan<- struct{}) {
 		Method string
 	}
 	_ = json.NewDecoder(r.Body).Decode(&m) // what is no message has no method
+	if m.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	result := `{}`
 	switch m.Method {
+	case "initialize":
+		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}`
 	case "server/discover":
 		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 	case "tools/list":
