@@ -19,7 +19,7 @@ func needsPatterns(cmd string) bool {
 // compilers run the programs that their options name, or read the files that a source does.
 var compilers = list(`
 	gcc g++ cc c++ c89 c99 cpp clang clang++ ld ld.bfd ld.gold ld.lld lld mold as tcc rustc javac javadoc kotlinc scalac
-	gfortran gccgo gdc dmd ldc2 nvcc fpc protoc xsltproc prove diff3 sdiff pydoc pydoc3 ffmpeg ffprobe ffplay
+	windres dlltool gfortran gccgo gdc dmd ldc2 nvcc fpc protoc xsltproc prove diff3 sdiff pydoc pydoc3 ffmpeg ffprobe ffplay
 `)
 
 // runsProject reports whether a program is there to run code of the project it

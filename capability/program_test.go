@@ -45,7 +45,7 @@ func TestNeedsPatterns(t *testing.T) {
 		"ksh fish csh tcsh ash sqlite3 linux32 run0 ld-linux-x86-64.so.2 g++-12 npx apt-get hg yq " +
 		"x86_64-linux-gnu-gcc-12 aarch64-linux-gnu-g++ rustc-1.70 pandoc rename systemd-cat exiftool aria2c proxychains4 " +
 		"torify setlock distcc ccache openvt sshfs nodemon cross-env nyc service scrot msgfilter virsh smbclient vipw " +
-		"jrunscript ghc nim dart pylint coverage ansible cowsay latexmk luatex pdb3 bundler javac javadoc as pax " +
+		"windres dlltool x86_64-w64-mingw32-windres jrunscript ghc nim dart pylint coverage ansible cowsay latexmk luatex pdb3 bundler javac javadoc as pax " +
 		"ld.gold mold gfortran-12 protoc xsltproc identify gm sops websocat mksquashfs cloc ugrep sox conda wine64 chromium asciidoctor blender"
 	for name := range strings.FieldsSeq(yes) {
 		if !capability.NeedsPatterns(name) {
