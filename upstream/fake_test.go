@@ -274,6 +274,10 @@ func (s *fakeServer) behave(m asking, tool string, n int) {
 	case "stop reading":
 		result(m.ID, `{}`)
 		hang()
+	case "ask and stop reading":
+		result(m.ID, `{}`)
+		send(`{"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{}}`)
+		hang()
 	case "pid":
 		result(m.ID, `{"pid":%d}`, os.Getpid())
 	case "reads":

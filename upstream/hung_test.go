@@ -11,36 +11,43 @@ import (
 	"capgate/upstream"
 )
 
+const (
+	hung, wake = 300 * time.Millisecond, 100 * time.Millisecond
+	enough     = wake + 3*time.Second // to end what is to be ended
+)
+
+func begin(t *testing.T, o upstream.Options) upstream.Conn {
+	t.Helper()
+	conn := started(t, program(t, "plain"), o)
+	upstream.Patient(conn, hung, wake)
+	return conn
+}
+
+// inVain makes a call that runs out of time.
+func inVain(t *testing.T, conn upstream.Conn, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := conn.Call(ctx, tool(name, 0), nil)
+	failureOf(t, err)
+}
+
+func ended(conn upstream.Conn, within time.Duration) bool {
+	select {
+	case <-conn.Done():
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
 // TestHung: a program that says nothing while call after call runs out of time, and that
 // gives no sign of life either, is ended, so that the next call has it started anew. One that
-// says anything is not, nor one whose callers have given up by themselves, nor one that may
-// be at work for who has more time.
+// says anything is not, nor one whose callers have given up by themselves.
 func TestHung(t *testing.T) {
-	const hung, wake = 300 * time.Millisecond, 100 * time.Millisecond
-	const enough = wake + 3*time.Second // to end what is to be ended
-	inVain := func(t *testing.T, conn upstream.Conn, name string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		_, err := conn.Call(ctx, tool(name, 0), nil)
-		failureOf(t, err)
-	}
-	ended := func(conn upstream.Conn, within time.Duration) bool {
-		select {
-		case <-conn.Done():
-			return true
-		case <-time.After(within):
-			return false
-		}
-	}
-	begin := func(t *testing.T) upstream.Conn {
-		conn := started(t, program(t, "plain"), upstream.Options{})
-		upstream.Patient(conn, hung, wake)
-		return conn
-	}
 	t.Run("hangs", func(t *testing.T) {
 		t.Parallel()
-		conn := begin(t)
+		conn := begin(t, upstream.Options{})
 		resultOf(t, conn, tool("stop reading", 0), nil)
 		inVain(t, conn, "echo")
 		waiting := make(chan error, 1)
@@ -59,9 +66,51 @@ func TestHung(t *testing.T) {
 			t.Errorf("a call that was up failed with %v", f)
 		}
 	})
+	t.Run("lives", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t, upstream.Options{})
+		for range 3 {
+			inVain(t, conn, "silence") // it has read of each, and works on it for all that is known
+			<-time.After(2 * hung)
+		}
+		if ended(conn, enough) {
+			t.Error("it answers a ping, and was ended")
+		}
+	})
+	t.Run("speaks", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t, upstream.Options{})
+		inVain(t, conn, "silence")
+		<-time.After(2 * hung)
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		inVain(t, conn, "echo")
+		if ended(conn, enough) {
+			t.Error("it has answered since, and was ended")
+		}
+	})
+	t.Run("given up", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t, upstream.Options{})
+		resultOf(t, conn, tool("stop reading", 0), nil)
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(10*time.Millisecond, cancel)
+			_, err := conn.Call(ctx, tool("echo", 0), nil)
+			failureOf(t, err)
+			<-time.After(2 * hung)
+		}
+		if ended(conn, enough) {
+			t.Error("nobody waited for it, and it was ended")
+		}
+	})
+}
+
+// TestHungAtWork: a program that may be at work for who has more time is not ended, nor one that
+// waits for an answer itself.
+func TestHungAtWork(t *testing.T) {
 	t.Run("works", func(t *testing.T) {
 		t.Parallel()
-		conn := begin(t)
+		conn := begin(t, upstream.Options{})
 		resultOf(t, conn, tool("stop reading", 0), nil)
 		long := make(chan error, 1)
 		go func() {
@@ -84,41 +133,20 @@ func TestHung(t *testing.T) {
 			t.Error("it goes on when that has run out of time")
 		}
 	})
-	t.Run("lives", func(t *testing.T) {
+	t.Run("asks", func(t *testing.T) { // somebody who takes his time
 		t.Parallel()
-		conn := begin(t)
-		for range 3 {
-			inVain(t, conn, "silence") // it has read of each, and works on it for all that is known
-			<-time.After(2 * hung)
+		k := newRecorder()
+		k.ask = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
 		}
-		if ended(conn, enough) {
-			t.Error("it answers a ping, and was ended")
-		}
-	})
-	t.Run("speaks", func(t *testing.T) {
-		t.Parallel()
-		conn := begin(t)
-		inVain(t, conn, "silence")
+		conn := begin(t, upstream.Options{Events: k})
+		resultOf(t, conn, tool("ask and stop reading", 0), nil)
+		inVain(t, conn, "echo")
 		<-time.After(2 * hung)
-		resultOf(t, conn, tool("stop reading", 0), nil)
 		inVain(t, conn, "echo")
 		if ended(conn, enough) {
-			t.Error("it has answered since, and was ended")
-		}
-	})
-	t.Run("given up", func(t *testing.T) {
-		t.Parallel()
-		conn := begin(t)
-		resultOf(t, conn, tool("stop reading", 0), nil)
-		for range 2 {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(10*time.Millisecond, cancel)
-			_, err := conn.Call(ctx, tool("echo", 0), nil)
-			failureOf(t, err)
-			<-time.After(2 * hung)
-		}
-		if ended(conn, enough) {
-			t.Error("nobody waited for it, and it was ended")
+			t.Error("it waits for an answer, and was ended")
 		}
 	})
 }

@@ -335,14 +335,15 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 
 // mayHang notes that a call has run out of time, and reports whether one did already and the
 // server has said nothing since, for so long that it is to be asked whether it lives. While
-// an older call has time left, it may be at work for that.
+// an older call has time left, it may be at work for that, and while it has asked something,
+// it may wait for the answer.
 func (p *pipe) mayHang(id int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.sent.Load(); p.missed.IsZero() || p.before != n {
 		p.missed, p.before = time.Now(), n
 	}
-	if p.waking || time.Since(p.missed) < p.hung {
+	if p.waking || time.Since(p.missed) < p.hung || len(p.asks) > 0 {
 		return false
 	}
 	for older, c := range p.pending {
