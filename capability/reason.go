@@ -82,7 +82,11 @@ func (d Decision) outside() string {
 	if o := d.need.Opaque(); o != "" {
 		return "which no grant can cover: " + o
 	}
-	if why := cmp.Or(d.Reason(), d.need.beyond()); why != "" {
+	why := d.Reason()
+	if why == "" && !d.vague { // else it would quote what must not be shown
+		why = d.need.beyond()
+	}
+	if why != "" {
 		return outside + ": " + why
 	}
 	return outside

@@ -49,6 +49,9 @@ func TestReason(t *testing.T) {
 	if got := set.Decide(beyond).Reason(); !strings.HasPrefix(got, "naming the program does not cover this: git") {
 		t.Errorf("what an option does is not told: %q", got)
 	}
+	if got := set.Decide(beyond).Vague().String(); strings.Contains(got, "naming the program") {
+		t.Errorf("what must not be shown is quoted: %s", got)
+	}
 	if d := above.Decide(need(t, "proc.exec{argv=[git,log,--,../y],cwd=src}")); d.Allowed() || d.Reason() != "" {
 		t.Errorf("what stands above is told: %s", d)
 	}
