@@ -15,8 +15,15 @@ type introspection struct {
 	name       string // as agents call it
 	called     string // as events have it
 	definition string
-	arguments  []string
-	answer     func(*call) (result []byte, denied *gate.Verdict)
+	arguments  []argument
+	answer     func(*call) []byte
+}
+
+// argument is one that such a tool takes.
+type argument struct {
+	name  string
+	kinds []wire.Kind // that it may be of; invalid where it need not be there
+	wrong string      // why any other is none
 }
 
 // ownPrefix is what no tool of a server is shown with.
@@ -28,7 +35,10 @@ const readOnly = `"annotations":{"readOnlyHint":true,"destructiveHint":false,"id
 func introspections() []introspection {
 	return []introspection{
 		{
-			name: ownPrefix + "explain", called: "capgate.explain", arguments: []string{"tool", "arguments"}, answer: (*call).explain,
+			name: ownPrefix + "explain", called: "capgate.explain", arguments: []argument{
+				{"tool", []wire.Kind{wire.String}, "it is the name of a tool"},
+				{"arguments", []wire.Kind{wire.Object, wire.Null, wire.Invalid}, "they are not an object"},
+			}, answer: (*call).explain,
 			definition: `{"name":"` + ownPrefix + `explain","description":"Says whether a call would be allowed, and if not, what is missing. The call is not made.",` +
 				`"inputSchema":{"type":"object","properties":{"tool":{"type":"string","description":"the name of the tool"},` +
 				`"arguments":{"type":"object","description":"the arguments that it would be called with"}},"required":["tool"],"additionalProperties":false},` + readOnly + `}`,
@@ -46,29 +56,60 @@ func (p *Policy) reserved(exposed string) bool {
 	return p.Introspection && strings.HasPrefix(foldName(exposed), ownPrefix)
 }
 
-// introspect answers a call of one of the gateway's own tools; not ok is any other.
-func (c *call) introspect() (r reply, ok bool) {
-	if !c.policy.reserved(c.exposed) {
-		return reply{}, false
+// own finds one of the gateway's own tools.
+func (p *Policy) own(exposed string) (introspection, bool) {
+	if !p.reserved(exposed) {
+		return introspection{}, false
 	}
-	own := introspections()
-	i := slices.IndexFunc(own, func(t introspection) bool { return t.name == c.exposed })
+	all := introspections()
+	i := slices.IndexFunc(all, func(t introspection) bool { return t.name == exposed })
 	if i < 0 {
-		return reply{}, false
+		return introspection{}, false
 	}
-	c.target = own[i].called
-	for key := range c.args.Members() {
-		if name, _ := key.Str(); !slices.Contains(own[i].arguments, name) {
-			return c.malformed(c.exposed + " takes no argument of that name"), true
+	return all[i], true
+}
+
+// Own decides on a call of one of the gateway's own tools: why it is denied, nil if it is not. Not
+// ok is any other tool.
+func (p *Policy) Own(agent, exposed string, args wire.Value) (denied *gate.Verdict, ok bool) {
+	t, ok := p.own(exposed)
+	if !ok {
+		return nil, false
+	}
+	deny := func(code capability.Code, argument, why string) (*gate.Verdict, bool) {
+		return &gate.Verdict{Decision: capability.Denial(code, nil), Argument: argument, Why: why}, true
+	}
+	for key := range args.Members() {
+		if name, _ := key.Str(); !slices.ContainsFunc(t.arguments, func(a argument) bool { return a.name == name }) {
+			return deny(capability.MalformedRequest, "", exposed+" takes no argument of that name")
 		}
 	}
-	if _, err := c.policy.Gate.Roster.Lineage(c.agent); err != nil {
-		return c.deny(gate.Verdict{Decision: capability.Denial(capability.InvalidConfig, nil), Why: err.Error()}), true
+	if _, err := p.Gate.Roster.Lineage(agent); err != nil {
+		return deny(capability.InvalidConfig, "", err.Error())
 	}
-	result, denied := own[i].answer(c)
-	if denied != nil {
+	for _, a := range t.arguments {
+		if v, _ := args.Get(a.name); !slices.Contains(a.kinds, v.Kind()) {
+			return deny(capability.MalformedArguments, a.name, a.wrong)
+		}
+	}
+	return nil, true
+}
+
+// introspect answers a call of one of the gateway's own tools; not ok is any other.
+func (c *call) introspect() (r reply, ok bool) {
+	t, ok := c.policy.own(c.exposed)
+	if !ok {
+		return reply{}, false
+	}
+	c.target = t.called
+	switch denied, _ := c.policy.Own(c.agent, c.exposed, c.args); {
+	case denied == nil:
+	case denied.Decision.Code == capability.MalformedRequest:
+		return c.malformed(denied.Why), true
+	default:
 		return c.deny(*denied), true
 	}
+	result := t.answer(c)
 	if r, ok := c.allow(gate.Verdict{}); !ok {
 		return r, true
 	}
@@ -78,7 +119,7 @@ func (c *call) introspect() (r reply, ok bool) {
 
 // whoami says what the agent's own record gives it: of what stands above it, and of
 // others, it is told nothing.
-func (c *call) whoami() (result []byte, denied *gate.Verdict) {
+func (c *call) whoami() []byte {
 	dst := wire.AppendString([]byte(`{"agent":`), c.agent)
 	dst = append(dst, `,"grants":[`...)
 	if ag, ok := c.policy.Gate.Roster.Agent(c.agent); ok {
@@ -96,36 +137,40 @@ func (c *call) whoami() (result []byte, denied *gate.Verdict) {
 			dst = append(wire.AppendString(append(dst, `,"risk":`...), g.Risk().String()), '}')
 		}
 	}
-	return append(dst, `]}`...), nil
+	return append(dst, `]}`...)
 }
 
 // explain decides a call as if it were made, in the words of the denial that it
 // would get.
-func (c *call) explain() (result []byte, denied *gate.Verdict) {
+func (c *call) explain() []byte {
 	name, _ := c.args.Get("tool")
 	asked := *c
-	var ok bool
 	asked.args, _ = c.args.Get("arguments")
-	if k := asked.args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
-		return nil, &gate.Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Argument: "arguments", Why: "they are not an object"}
-	}
-	if asked.exposed, ok = name.Str(); !ok {
-		return nil, &gate.Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Argument: "tool", Why: "it is the name of a tool"}
-	}
-	if slices.ContainsFunc(introspections(), func(t introspection) bool { return t.name == asked.exposed }) {
-		return []byte(`{"decision":"allow"}`), nil
-	}
-	t, v := asked.judge()
-	if t != nil {
-		if _, unfilled := asked.blanks(v, t.mirror); unfilled != nil {
-			v = *unfilled
-		}
-	}
-	if t != nil && v.Decision.Allowed() {
-		return []byte(`{"decision":"allow"}`), nil
+	asked.exposed, _ = name.Str()
+	v, denied := asked.foresee()
+	if !denied {
+		return []byte(`{"decision":"allow"}`)
 	}
 	d := c.server.word(asked.denial(v))
 	dst := []byte(`{"decision":"deny","why":`)
 	dst = append(wire.AppendString(dst, d.why), ',')
-	return append(dst, d.body(nil)[1:]...), nil
+	return append(dst, d.body(nil)[1:]...)
+}
+
+// foresee decides a call that is not made.
+func (c *call) foresee() (v gate.Verdict, denied bool) {
+	if refused, own := c.policy.Own(c.agent, c.exposed, c.args); own {
+		if refused != nil {
+			v = *refused
+		}
+		return v, refused != nil
+	}
+	t, v := c.judge()
+	if t == nil {
+		return v, true
+	}
+	if _, unfilled := c.blanks(v, t.mirror); unfilled != nil {
+		v = *unfilled
+	}
+	return v, !v.Decision.Allowed()
 }

@@ -169,8 +169,8 @@ func (c *call) silence(s *mute) gate.Verdict {
 		said, _ = advised(failed.Text)
 	}
 	why := "upstream " + strconv.Quote(s.server) + " " + said + ", so that it is not known what it has"
-	if login, ok := errors.AsType[*upstream.NeedsLogin](s.err); ok {
-		c.wantsLogin = true
+	login, wanted := errors.AsType[*upstream.NeedsLogin](s.err)
+	if c.wantsLogin = wanted; wanted {
 		why = "upstream " + strconv.Quote(s.server) + " does not say what it has: " + login.Error()
 	}
 	return gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: why}

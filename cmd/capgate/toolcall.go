@@ -36,8 +36,12 @@ func (w *world) explainCall(ag *agents.Agent, q question) explanation {
 		x.Blocked = "no grant changes that"
 		return x
 	}
-	if w.isOwn(q.tool) && ag.Err == nil {
+	if denied, own := w.policy.Own(ag.ID, q.tool, doc.Root()); own {
 		x.Decision, x.Why = capability.Allow.String(), "it is the gateway's own, and needs no grant"
+		if denied != nil {
+			x.Decision, x.Code = capability.Deny.String(), string(denied.Decision.Code)
+			x.Argument, x.Why = denied.Argument, denied.Why
+		}
 		return x
 	}
 	t, up, why := w.toolNamed(q.tool)
@@ -53,11 +57,6 @@ func (w *world) explainCall(ag *agents.Agent, q question) explanation {
 	x.Tool = t.Name
 	c.explain(&x, doc.Root())
 	return x
-}
-
-// isOwn reports whether a name is that of a tool by which agents ask about themselves.
-func (w *world) isOwn(name string) bool {
-	return w.policy.Introspection && (name == "capgate__whoami" || name == "capgate__explain")
 }
 
 // exposedSeparator stands between an upstream's prefix and its tool in the names
