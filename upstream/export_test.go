@@ -141,8 +141,8 @@ var ErrUnread = errUnread
 
 // Patient sets how long a server may say nothing while calls wait for it in vain, and how
 // long it has for a sign of life after that.
-func Patient(c Conn, hung, wake time.Duration) {
+func Patient(c Conn, hung, wake, vain time.Duration) {
 	if p, ok := c.(*pipe); ok {
-		p.hung, p.wake = hung, wake
+		p.hung, p.wake, p.vain = hung, wake, vain
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"capgate/upstream"
 )
@@ -274,6 +275,8 @@ func (s *fakeServer) behave(m asking, tool string, n int) {
 	case "stop reading":
 		result(m.ID, `{}`)
 		hang()
+	case "work":
+		time.Sleep(time.Duration(n) * time.Millisecond)
 	case "ask and stop reading":
 		result(m.ID, `{}`)
 		send(`{"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{}}`)

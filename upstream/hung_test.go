@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	hung, wake = 300 * time.Millisecond, 100 * time.Millisecond
+	hung, wake = time.Second, 100 * time.Millisecond
+	vain       = 500 * time.Millisecond
 	enough     = wake + 3*time.Second // to end what is to be ended
 )
 
 func begin(t *testing.T, o upstream.Options) upstream.Conn {
 	t.Helper()
 	conn := started(t, program(t, "plain"), o)
-	upstream.Patient(conn, hung, wake)
+	upstream.Patient(conn, hung, wake, vain)
 	return conn
 }
 
 // inVain makes a call that runs out of time.
-func inVain(t *testing.T, conn upstream.Conn, name string) {
+func inVain(t *testing.T, conn upstream.Conn, name string, n ...int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := conn.Call(ctx, tool(name, 0), nil)
+	_, err := conn.Call(ctx, tool(name, append(n, 0)[0]), nil)
 	failureOf(t, err)
 }
 
@@ -43,7 +44,7 @@ func ended(conn upstream.Conn, within time.Duration) bool {
 
 // TestHung: a program that says nothing while call after call runs out of time, and that
 // gives no sign of life either, is ended, so that the next call has it started anew. One that
-// says anything is not, nor one whose callers have given up by themselves.
+// says anything is not, nor one whose callers have given up at once.
 func TestHung(t *testing.T) {
 	t.Run("hangs", func(t *testing.T) {
 		t.Parallel()
@@ -55,6 +56,7 @@ func TestHung(t *testing.T) {
 			_, err := conn.Call(t.Context(), tool("echo", 0), nil)
 			waiting <- err
 		}()
+		<-time.After(2 * wake) // by then it was asked for a first sign of life
 		if inVain(t, conn, "echo"); ended(conn, enough) {
 			t.Fatal("what was not answered within a moment has ended it")
 		}
@@ -88,33 +90,46 @@ func TestHung(t *testing.T) {
 			t.Error("it has answered since, and was ended")
 		}
 	})
-	t.Run("given up", func(t *testing.T) {
-		t.Parallel()
-		conn := begin(t, upstream.Options{})
-		resultOf(t, conn, tool("stop reading", 0), nil)
-		for range 2 {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(10*time.Millisecond, cancel)
-			_, err := conn.Call(ctx, tool("echo", 0), nil)
-			failureOf(t, err)
-			<-time.After(2 * hung)
-		}
-		if ended(conn, enough) {
-			t.Error("nobody waited for it, and it was ended")
-		}
-	})
+	for name, after := range map[string]time.Duration{"given up": 10 * time.Millisecond, "given up late": vain + 100*time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := begin(t, upstream.Options{})
+			resultOf(t, conn, tool("stop reading", 0), nil)
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(after, cancel)
+				_, err := conn.Call(ctx, tool("echo", 0), nil)
+				failureOf(t, err)
+				<-time.After(2 * hung)
+			}
+			if ended(conn, enough) != (after > vain) {
+				t.Errorf("given up after %v", after)
+			}
+		})
+	}
 }
 
 // TestHungAtWork: a program that may be at work for who has more time is not ended, nor one that
-// waits for an answer itself.
+// waits for an answer itself, nor one that was at work long ago and has had nothing to say since.
 func TestHungAtWork(t *testing.T) {
+	t.Run("worked", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t, upstream.Options{})
+		for range 2 {
+			inVain(t, conn, "work", 400) // of which it says nothing
+			<-time.After(3 * hung)       // it is free by then
+		}
+		if ended(conn, enough) {
+			t.Error("it was free in between, and was ended")
+		}
+	})
 	t.Run("works", func(t *testing.T) {
 		t.Parallel()
 		conn := begin(t, upstream.Options{})
 		resultOf(t, conn, tool("stop reading", 0), nil)
 		long := make(chan error, 1)
 		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*enough)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*enough+3*hung)
 			defer cancel()
 			_, err := conn.Call(ctx, tool("echo", 0), newRecorder())
 			long <- err

@@ -18,15 +18,7 @@ const (
 	maxNoise   = 1000    // lines in a row that are no messages
 	maxID      = 256     // bytes of the id of a server's request
 	keepLine   = 2 << 20 // bytes of the longest request whose memory is used again
-
-	// A server that has said nothing for hungTime while calls waited for it in vain is asked for
-	// a sign of life, for which it has wakeTime. One that works may not look at what it is sent
-	// for as long as one of its calls takes.
-	hungTime = 2 * time.Minute
-	wakeTime = 10 * time.Second
 )
-
-var errHung = errors.New("it says nothing, whatever it is called for")
 
 // pipe is a connection to a server that was started here.
 type pipe struct {
@@ -38,7 +30,7 @@ type pipe struct {
 	event Sink
 	many  bool // parties use it
 
-	hung, wake time.Duration // see hungTime
+	hung, wake, vain time.Duration // see hungTime
 
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
@@ -77,6 +69,7 @@ type call struct {
 	lent   bool           // the line is in that of the request
 	sent   func()         // of the request
 	into   *[]byte        // the same
+	since  time.Time      // when it was made
 	reply  chan reply     // one, from who takes the call out of pending
 	busy   sync.WaitGroup // uses of the sink
 }
@@ -175,7 +168,7 @@ func newPipe(name string, o Options, end context.CancelFunc) *pipe {
 		tokens:  make(map[string]*call),
 		asks:    make(map[string]*waiting),
 
-		hung: hungTime, wake: wakeTime,
+		hung: hungTime, wake: wakeTime, vain: vainTime,
 	}
 	p.info.Store(new(Info))
 	return p
@@ -327,47 +320,10 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" { // which must not be cancelled
 		p.cancel(c.id)
 	}
-	if c.method != ping && errors.Is(f.Err, context.DeadlineExceeded) && p.mayHang(c.id) {
-		go p.rouse()
+	if c.method != ping && (errors.Is(f.Err, context.DeadlineExceeded) || time.Since(c.since) >= p.vain) {
+		p.doubt(c.id)
 	}
 	return reply{failed: f}
-}
-
-// mayHang notes that a call has run out of time, and reports whether one did already and the
-// server has said nothing since, for so long that it is to be asked whether it lives. While
-// an older call has time left, it may be at work for that, and while it has asked something,
-// it may wait for the answer.
-func (p *pipe) mayHang(id int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := p.sent.Load(); p.missed.IsZero() || p.before != n {
-		p.missed, p.before = time.Now(), n
-	}
-	if p.waking || time.Since(p.missed) < p.hung || len(p.asks) > 0 {
-		return false
-	}
-	for older, c := range p.pending {
-		if older < id && c.sink != nil && c.method != "subscriptions/listen" { // which never ends
-			return false
-		}
-	}
-	p.waking = true
-	return true
-}
-
-// rouse ends a server that gives no sign of life, so that the next call has it started anew.
-// Any answers a ping, if only that it does not know it.
-func (p *pipe) rouse() {
-	ctx, cancel := context.WithTimeout(p.life, p.wake)
-	defer cancel()
-	before := p.sent.Load()
-	_, _ = p.Call(ctx, Request{Method: ping}, nil) // any message is one
-	if p.sent.Load() == before && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		p.out.end(errHung)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waking = false
 }
 
 // register makes a request into a call that may be answered.
@@ -381,7 +337,7 @@ func (p *pipe) register(r Request, s Sink) (*call, error) {
 			}
 		}
 	}
-	c.sink, c.token, c.method, c.into = s, r.Token, r.Method, r.Into
+	c.sink, c.token, c.method, c.into, c.since = s, r.Token, r.Method, r.Into, time.Now()
 	c.line.state, c.line.may = queued, r.May
 	if err := p.admit(c); err != nil {
 		return nil, err
