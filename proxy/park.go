@@ -29,6 +29,7 @@ type parking struct {
 // parked is one such call.
 type parked struct {
 	cancel context.CancelFunc
+	expire context.CancelCauseFunc // the same, for a call whose time is over
 	line   *line
 	token  string        // that the server reports progress by
 	asks   chan struct{} // holds a token when there is something to answer
@@ -214,10 +215,11 @@ func (c *call) outlive() {
 // startParked sends the order up. The call at the server outlives the request of
 // the agent, within a limit of its own.
 func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.server.ctx), parkTime+c.timeLimit(o.line.up()))
+	life, expire := context.WithCancelCause(context.WithoutCancel(c.server.ctx))
+	ctx, cancel := context.WithTimeout(life, parkTime+c.timeLimit(o.line.up()))
 	level, decided := c.logLevel(), c.policy // which is another once the agent is told something by another
 	c.outlive()
-	p := &parked{cancel: cancel, line: o.line, asks: make(chan struct{}, 1), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
+	p := &parked{cancel: cancel, expire: expire, line: o.line, asks: make(chan struct{}, 1), done: make(chan struct{}), now: sink, last: c, by: c.policy, open: map[string]question{}}
 	var token string
 	if v, ok := c.progress(); ok {
 		token = "capgate-" + c.server.reference()
@@ -239,6 +241,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 	r.Around, r.Sent = nil, nil // it may go up once more: what it stands in is nobody else's
 	o.line.begin(c, p)
 	c.server.work.Go(func() {
+		defer expire(nil)
 		defer cancel()
 		defer close(p.done)
 		defer o.line.finish(c)
@@ -270,7 +273,7 @@ func (c *call) await(p *parked, late <-chan struct{}) (upstream.Answer, error) {
 			<-p.done
 			return upstream.Answer{}, c.ctx.Err()
 		case <-late:
-			p.cancel()
+			p.expire(context.DeadlineExceeded)
 			<-p.done
 			return upstream.Answer{}, context.DeadlineExceeded
 		}
