@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -197,5 +198,26 @@ func TestOpenQuestionAsItsCallEnds(t *testing.T) {
 			}
 			<-ended
 		}
+	}
+}
+
+// TestParkedRunsOutOfTime: a call that might be asked something, and whose time is over, ends at its server as any
+// other whose time is: by that a program that hangs is known.
+func TestParkedRunsOutOfTime(t *testing.T) {
+	why := make(chan error, 1)
+	s := &scripted{reply: func(ctx context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		if r.Method != "tools/call" {
+			return upstream.Answer{Result: []byte("{}")}, nil
+		}
+		<-ctx.Done()
+		why <- context.Cause(ctx)
+		return upstream.Answer{}, context.Cause(ctx)
+	}}
+	up := files(t, s)
+	up.MayAsk, up.Timeout = []string{"elicitation"}, 50*time.Millisecond
+	w := start(t, map[string]string{"scout": reader}, up)
+	a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`)
+	if got := <-why; !errors.Is(got, context.DeadlineExceeded) || !strings.Contains(a.Raw, "did not answer in time") {
+		t.Errorf("it ended with %v: %s", got, a.Raw)
 	}
 }
