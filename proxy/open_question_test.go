@@ -88,10 +88,9 @@ func TestOpenQuestionIsTakenBack(t *testing.T) {
 	t.Error("it is not asked what is still wanted")
 }
 
-// TestOpenQuestionOfCallThatIsOver: what a server asks on a stream that belongs to no call is of the only one that is up,
-// and is asked no longer than that is, however long the stream lasts.
-func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
-	over, ended := make(chan struct{}), make(chan error, 1)
+// asksBesides is a server that asks something on a stream that belongs to no call while it is called, and answers the
+// call when that is to be over.
+func asksBesides(t *testing.T, over <-chan struct{}, ended chan<- error) *scripted {
 	s := &scripted{}
 	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
 		go func() {
@@ -101,6 +100,14 @@ func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
 		<-over
 		return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
 	}
+	return s
+}
+
+// TestOpenQuestionOfCallThatIsOver: what a server asks on a stream that belongs to no call is of the only one that is up,
+// and is asked no longer than that is, however long the stream lasts.
+func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
+	over, ended := make(chan struct{}), make(chan error, 1)
+	s := asksBesides(t, over, ended)
 	up := files(t, s)
 	up.MayAsk = []string{"elicitation"}
 	w := start(t, map[string]string{"scout": reader}, up)
@@ -121,15 +128,7 @@ func TestOpenQuestionOfCallThatIsOver(t *testing.T) {
 func TestOpenQuestionOfSessionsCallThatIsOver(t *testing.T) {
 	for _, grant := range []string{reader, "---\nclass: agent\ncapabilities: []\n---\n"} {
 		over, ended := make(chan struct{}), make(chan error, 1)
-		s := &scripted{}
-		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-			go func() {
-				_, err := s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
-				ended <- err
-			}()
-			<-over
-			return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
-		}
+		s := asksBesides(t, over, ended)
 		up := files(t, s)
 		up.MayAsk = []string{"elicitation"}
 		w := start(t, map[string]string{"scout": reader}, up)
@@ -158,16 +157,8 @@ func TestOpenQuestionOfSessionsCallThatIsOver(t *testing.T) {
 func TestOpenQuestionAsItsCallEnds(t *testing.T) {
 	const able = `{"elicitation":{}}`
 	for _, modern := range []bool{false, true} {
-		over, ended := make(chan struct{}), make(chan struct{})
-		s := &scripted{}
-		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-			go func() {
-				_, _ = s.newest().Events.Ask(t.Context(), "elicitation/create", []byte(`{"message":"?"}`))
-				ended <- struct{}{}
-			}()
-			<-over
-			return upstream.Answer{Result: []byte(`{"content":[]}`)}, nil
-		}
+		over, ended := make(chan struct{}), make(chan error)
+		s := asksBesides(t, over, ended)
 		up := files(t, s)
 		up.MayAsk = []string{"elicitation"}
 		w := start(t, map[string]string{"scout": reader}, up)
