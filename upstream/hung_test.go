@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -120,7 +121,12 @@ func TestHungAtWork(t *testing.T) {
 			<-time.After(3 * hung)       // it is free by then
 		}
 		if ended(conn, enough) {
-			t.Error("it was free in between, and was ended")
+			t.Fatal("it was free in between, and was ended")
+		}
+		var got struct{ Cancelled []string }
+		err := json.Unmarshal([]byte(resultOf(t, conn, tool("cancelled", 0), nil)), &got)
+		if n := len(got.Cancelled); n != 2 || err != nil { // else some servers would not answer the pings, of whom they are to hear late
+			t.Errorf("it was told of %d requests that nobody waits for", n)
 		}
 	})
 	t.Run("works", func(t *testing.T) {

@@ -317,7 +317,7 @@ func (p *pipe) giveUp(c *call, f *Failed) reply {
 	if !p.forget(c) {
 		return <-c.reply
 	}
-	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" { // which must not be cancelled
+	if state := p.out.leave(&c.line); (state == begun || state == written) && c.method != "initialize" && c.method != ping { // which must not be cancelled, and is of use when it comes late
 		p.cancel(c.id)
 	}
 	if c.method != ping && (errors.Is(f.Err, context.DeadlineExceeded) || time.Since(c.since) >= p.vain) {
