@@ -213,6 +213,8 @@ func meaning(code capability.Code, noun string) string {
 		return "a limit was hit"
 	case capability.ScopeViolation:
 		return "this is outside what is held"
+	case capability.MalformedArguments, capability.MalformedRequest:
+		return "the arguments are not what the " + noun + " takes"
 	}
 	return "this is not allowed"
 }

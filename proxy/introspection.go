@@ -79,6 +79,9 @@ func (p *Policy) Own(agent, exposed string, args wire.Value) (denied *gate.Verdi
 	deny := func(code capability.Code, argument, why string) (*gate.Verdict, bool) {
 		return &gate.Verdict{Decision: capability.Denial(code, nil), Argument: argument, Why: why}, true
 	}
+	if k := args.Kind(); k != wire.Object && k != wire.Null && k != wire.Invalid {
+		return deny(capability.MalformedRequest, "", "the arguments of tools/call are not an object")
+	}
 	for key := range args.Members() {
 		if name, _ := key.Str(); !slices.ContainsFunc(t.arguments, func(a argument) bool { return a.name == name }) {
 			return deny(capability.MalformedRequest, "", exposed+" takes no argument of that name")

@@ -41,6 +41,9 @@ func (w *world) explainCall(ag *agents.Agent, q question) explanation {
 		if denied != nil {
 			x.Decision, x.Code = capability.Deny.String(), string(denied.Decision.Code)
 			x.Argument, x.Why = denied.Argument, denied.Why
+			if denied.Decision.Code != capability.InvalidConfig {
+				x.Blocked = "no grant changes that"
+			}
 		}
 		return x
 	}
