@@ -41,6 +41,47 @@ func TestSlowFailure(t *testing.T) {
 	})
 }
 
+// TestFailingUnwanted: a list that cannot be had is asked for less and less often, as a program
+// that does not start is started each time, and who listens is told all the same when it is there.
+func TestFailingUnwanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{lists: map[string]string{"tools/list": `"tools":"none"`}}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		in := c.listen()
+		c.request("tools/list", "{}")
+		<-time.After(10 * time.Second)
+		if n := s.asked("tools/list"); n < 9 {
+			t.Errorf("asked %d times in ten seconds", n)
+		}
+		before := s.asked("tools/list")
+		<-time.After(10 * time.Minute)
+		if n := s.asked("tools/list") - before; n < 30 || n > 70 {
+			t.Errorf("asked %d times in ten minutes", n)
+		}
+		s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
+		select {
+		case got := <-in:
+			if !strings.Contains(got, "tools/list_changed") {
+				t.Error(got)
+			}
+		case <-time.After(40 * time.Second):
+			t.Error("nobody is told")
+		}
+		if n := len(toolNames(t, c.request("tools/list", "{}"))); n != 1 {
+			t.Errorf("%d tools are shown", n)
+		}
+		s.relist("tools/list", `"tools":"none"`)
+		s.first().Events.Notify("notifications/tools/list_changed", nil)
+		before = s.asked("tools/list")
+		<-time.After(10 * time.Second)
+		if n := s.asked("tools/list") - before; n < 9 {
+			t.Errorf("asked %d times in ten seconds after it was there", n)
+		}
+	})
+}
+
 // TestListThatIsNone: a server without the method of a list has none of it, and all else.
 func TestListThatIsNone(t *testing.T) {
 	s := &scripted{lists: map[string]string{

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type listing struct {
 	seen   time.Time     // when the server was asked for them
 	err    error         // why they could not be had, the last time
 	failed time.Time     // when that was
+	down   time.Time     // since when it has been so; zero where they could be had
 	busy   chan struct{} // closed when the fetch that is on has ended
 	since  time.Time     // when that began
 	again  bool          // somebody is about to fetch it once more
@@ -262,10 +264,12 @@ func (l *line) fetch(k listKind) {
 	switch {
 	case err == nil:
 		g.have, g.seen, g.age, g.err, g.owed = wanted, now, k.age(items), nil, now.Before(g.doubted)
+		g.down = time.Time{}
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
 		g.err, g.failed = err, time.Now()
+		g.down = cmp.Or(g.down, g.failed)
 	}
 	busy, owed, awaited := g.busy, g.owed, g.awaited
 	g.busy, g.awaited = nil, false
@@ -351,9 +355,13 @@ func (l *line) lament(err error) {
 	}
 }
 
-// againTime is the wait before a list that could not be had is asked for again,
-// as long as somebody waits to be told of it.
-const againTime = time.Second
+// againTime is the wait before a list that could not be had is asked for again, as long as
+// somebody waits to be told of it. It grows with the time that this goes on, up to mostAgain: a
+// program that does not start is started for it, and says so, each time.
+const (
+	againTime = time.Second
+	mostAgain = 30 * time.Second
+)
 
 // again asks for a list once more, later: agents that were shown less than there is
 // are told when it is there.
@@ -362,12 +370,16 @@ func (l *line) again(k listKind) {
 	g.mu.Lock()
 	waiting := g.again
 	g.again = true
+	pause := againTime
+	if !g.down.IsZero() {
+		pause = min(max(time.Since(g.down)/10, againTime), mostAgain)
+	}
 	g.mu.Unlock()
 	if waiting {
 		return
 	}
 	s.work.Go(func() {
-		wait := time.NewTimer(againTime)
+		wait := time.NewTimer(pause)
 		defer wait.Stop()
 		select {
 		case <-s.ctx.Done():
