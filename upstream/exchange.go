@@ -168,10 +168,10 @@ func (x *exchange) read(doc *wire.Doc, data []byte) (message, error) {
 }
 
 // isMine reports whether an answer names the request of the exchange, by a number
-// that is written as it was.
+// that is written as it was. Ours begin at one.
 func (x *exchange) isMine(m message) bool {
-	id, ok := m.id.Int64()
-	return ok && id == x.id
+	id, _ := m.id.Int64()
+	return id != 0 && id == x.id
 }
 
 // stream reads a response that is a stream of events, and takes it up again where

@@ -22,7 +22,9 @@ func TestHTTPListen(t *testing.T) {
 			send := events(w)
 			if opened.Add(1) == 1 {
 				send("id: 7\n" + `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-				send(`data: {"jsonrpc":"2.0","id":1,"result":{"nobody":"asked"}}`)
+				for id := range 2 {
+					send(`data: {"jsonrpc":"2.0","id":%d,"result":{"nobody":"asked"}}`, id)
+				}
 				send(`data: {"jsonrpc":"2.0","id":"q0","method":"roots/list"}`)
 				return
 			}
