@@ -146,11 +146,7 @@ func (c *consultation) wellFormed() bool {
 func (c *consultation) whole() bool {
 	var l letter
 	if f := c.takeIn(&l); f != nil {
-		code := capability.MalformedRequest
-		if f.status == http.StatusRequestEntityTooLarge || f.status == http.StatusTooManyRequests {
-			code = capability.LimitExceeded
-		}
-		c.refuse(f.status, code, f.text)
+		c.refuse(f.status, refusalOf(f.status), f.text)
 		return false
 	}
 	if !c.endpoint.Body && len(l.body) > 0 {

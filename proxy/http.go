@@ -338,10 +338,11 @@ func (v *visit) read(l *letter) bool {
 	return f == nil
 }
 
-// refuse answers a message that is not one, and records it.
+// refuse answers a message that is not one, or too much, and records it.
 func (v *visit) refuse(status int, id []byte, code int, text string) {
-	e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: string(capability.MalformedRequest), Text: text, Policy: v.policy.Hash}
-	d := denial{code: capability.MalformedRequest, why: text, event: v.server.record(e)}
+	why := refusalOf(status)
+	e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: string(why), Text: text, Policy: v.policy.Hash}
+	d := denial{code: why, why: text, event: v.server.record(e)}
 	f := v.server.word(d).failure()
 	f.code = code
 	v.write(id, reply{failure: f, status: status})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"capgate/capability"
 	"capgate/wire"
 )
 
@@ -44,6 +45,14 @@ func (s *Server) putBack(l *letter) {
 type spoilt struct {
 	status, code int
 	text         string
+}
+
+// refusalOf is the code that goes with a status of HTTP by which a message is refused.
+func refusalOf(status int) capability.Code {
+	if status == http.StatusRequestEntityTooLarge || status == http.StatusTooManyRequests {
+		return capability.LimitExceeded
+	}
+	return capability.MalformedRequest
 }
 
 // takeIn is read without the answer. What is announced counts as long as the request

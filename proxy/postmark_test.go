@@ -51,12 +51,22 @@ func TestUnreadableIsAnswered(t *testing.T) {
 		"only what closes":    {`}}{"id":7}`, ``},
 		"number with a point": {`{"jsonrpc":"2.0","id":7.5,"method":"ping"}`, ``},
 	} {
+		code := "malformed_request"
+		if len(c.text) > 8<<10 {
+			code = "limit_exceeded"
+		}
 		answer, answered := w.talk(c.text)[cmp.Or(c.id, "null")]
 		if !answered || answer.Error == nil {
 			t.Errorf("%s over stdio: not answered under the id %q", name, c.id)
+		} else if got := denialOf(t, answer).Code; got != code {
+			t.Errorf("%s over stdio: %s", name, got)
 		}
-		if a := take(t, web.post(c.text)); len(c.text) < 8<<10 && string(a.ID) != cmp.Or(c.id, "null") {
+		a := take(t, web.post(c.text))
+		if len(c.text) < 8<<10 && string(a.ID) != cmp.Or(c.id, "null") {
 			t.Errorf("%s over HTTP: %s, want the id %q", name, a.Raw, c.id)
+		}
+		if got, all := denialOf(t, a).Code, w.events.of("refusal"); got != code || all[len(all)-1].Code != code {
+			t.Errorf("%s over HTTP: %s, and %s in the event", name, got, all[len(all)-1].Code)
 		}
 	}
 }

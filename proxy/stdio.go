@@ -41,7 +41,7 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 	for {
 		line, err := readLine(lines, s.limits.Body)
 		if errors.Is(err, errLong) {
-			p.refuse(line, codeRequest, "the message is too long")
+			p.turnDown(line, codeRequest, capability.LimitExceeded, "the message is too long")
 			continue
 		}
 		if len(line) > 0 {
@@ -222,17 +222,23 @@ func (p *pipe) end() {
 	}
 }
 
+// refuse answers a message that is not one.
 func (p *pipe) refuse(id []byte, code int, text string) {
-	d := denial{code: capability.MalformedRequest, why: text, event: p.refused(text)}
+	p.turnDown(id, code, capability.MalformedRequest, text)
+}
+
+// turnDown answers a message that is not taken.
+func (p *pipe) turnDown(id []byte, code int, why capability.Code, text string) {
+	d := denial{code: why, why: text, event: p.refused(why, text)}
 	r := reply{failure: p.server.word(d).failure()}
 	r.failure.code = code
 	_ = p.say(r.append(nil, id)) // the loop looks at what went wrong
 }
 
 // refused records that a message was refused, and returns the reference.
-func (p *pipe) refused(text string) string {
+func (p *pipe) refused(why capability.Code, text string) string {
 	return p.server.record(&guardrail.Event{
-		Kind: "refusal", Agent: p.agent, Code: string(capability.MalformedRequest), Text: text, Policy: p.server.policy.Load().Hash,
+		Kind: "refusal", Agent: p.agent, Code: string(why), Text: text, Policy: p.server.policy.Load().Hash,
 	})
 }
 
@@ -256,7 +262,7 @@ func (p *pipe) line(line []byte) {
 	switch {
 	case m.kind == response:
 		if s == nil || !s.answered(m) {
-			p.refused("nothing was asked that this answers") // nobody answers an answer
+			p.refused(capability.MalformedRequest, "nothing was asked that this answers") // nobody answers an answer
 		}
 	case m.kind == notification:
 		p.heard(m, s)
