@@ -295,6 +295,8 @@ func (c *consultation) unanswered(ctx context.Context, err error) {
 		panic(http.ErrAbortHandler) // one that still reads shall not take nothing for an answer
 	case errors.Is(cause, errStart):
 		c.failed(http.StatusGatewayTimeout, errStart)
+	case errors.Is(cause, errEnded):
+		c.failed(http.StatusBadGateway, errEnded)
 	case strings.Contains(err.Error(), "unsupported transfer encoding"): // which has no type
 		c.unusable("it answers in a transfer encoding that nobody asked for")
 	default:

@@ -328,3 +328,15 @@ func TestConsultAccept(t *testing.T) {
 		}
 	}
 }
+
+// TestConsultEndsUnanswered: when the gateway ends before the answer begins, it is not the
+// provider that cannot be reached.
+func TestConsultEndsUnanswered(t *testing.T) {
+	here := make(chan struct{})
+	v := consulting(t, proxy.Options{}, func(_ http.ResponseWriter, r *http.Request) { close(here); <-r.Context().Done() })
+	go func() { <-here; _ = v.server.Close() }()
+	resp := v.ask("POST", messages, greeting)
+	if got := text(t, resp); resp.StatusCode != http.StatusBadGateway || !strings.Contains(got, "the gateway ends") {
+		t.Errorf("%d %s", resp.StatusCode, got)
+	}
+}
