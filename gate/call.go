@@ -106,7 +106,7 @@ func (g *Gate) view(agent string, v capability.View, roots bool) capability.View
 // Use decides what a server in this process is about to touch, while it answers a
 // call that was allowed: the agent's chain and the server's declaration again.
 func (g *Gate) Use(agent string, t *Tool, need *capability.Requirement) Verdict {
-	line, denied := g.lineage(agent, []*capability.Requirement{need})
+	line, denied := g.lineage(agent, need)
 	if denied != nil {
 		return *denied
 	}
@@ -177,7 +177,9 @@ func (t *Tool) availableTo(line agents.Lineage) (agents.Lineage, *Verdict) {
 }
 
 const (
-	invoke = capability.Verb("tool.invoke")
+	invoke  = capability.Verb("tool.invoke")
+	execute = capability.Verb("rye.execute.tool")
+
 	exceed = "the tool's declaration exceeds what the agent's policy covers"
 	silent = "nothing declares what the tool touches"
 )

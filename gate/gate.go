@@ -63,7 +63,11 @@ type Verdict struct {
 // Require decides what an agent needs for one call. All requirements must be
 // allowed, each by the agent's own set and by everything its set hangs from.
 func (g *Gate) Require(agent string, needs ...*capability.Requirement) Verdict {
-	line, denied := g.lineage(agent, needs)
+	var first *capability.Requirement
+	if len(needs) > 0 {
+		first = needs[0]
+	}
+	line, denied := g.lineage(agent, first)
 	if denied != nil {
 		return *denied
 	}
@@ -92,7 +96,7 @@ func decide(line agents.Lineage, need *capability.Requirement) capability.Decisi
 // Ceiled names the toolset that keeps a tool from an agent, whatever it holds, "" for
 // none.
 func (g *Gate) Ceiled(agent string, need *capability.Requirement) string {
-	line, denied := g.lineage(agent, []*capability.Requirement{need})
+	line, denied := g.lineage(agent, need)
 	if denied != nil {
 		return ""
 	}
@@ -106,7 +110,7 @@ func ceiled(line agents.Lineage, need *capability.Requirement) (link string, err
 	name := need
 	switch need.Verb() {
 	case invoke:
-	case "rye.execute.tool":
+	case execute:
 		if name, err = capability.Keyed(invoke, capability.Word{Dim: "tool", Value: need.Object()}); err != nil {
 			return "", err
 		}
@@ -152,28 +156,26 @@ func within(line agents.Lineage, set *capability.Set) ([]capability.Gap, Verdict
 func ceilingGaps(ceiling, set *capability.Set) []capability.Gap {
 	var gaps []capability.Gap
 	for g := range set.All() {
-		if g.Inert() != "" || g.Verb() != "tool.invoke" && g.Verb() != "rye.execute.tool" {
+		if g.Inert() != "" || g.Verb() != invoke && g.Verb() != execute {
 			continue
 		}
 		one, _ := capability.Compile([]capability.Spec{g.Spec()}, capability.Options{})
-		if g.Verb() != "tool.invoke" || len(ceiling.Covers(one)) > 0 {
+		if g.Verb() != invoke || len(ceiling.Covers(one)) > 0 {
 			gaps = append(gaps, capability.Gap{Grant: g})
 		}
 	}
 	return gaps
 }
 
-func (g *Gate) lineage(agent string, needs []*capability.Requirement) (agents.Lineage, *Verdict) {
-	var need *capability.Requirement
-	if len(needs) > 0 {
-		need = needs[0]
-	}
+// lineage is what an agent may do, or why it may do nothing: then a denial names the need,
+// if there is one.
+func (g *Gate) lineage(agent string, need *capability.Requirement) (agents.Lineage, *Verdict) {
 	line, err := g.Roster.Lineage(agent)
 	switch {
 	case err == nil && g.Within == nil:
 		return line, nil
 	case err == nil:
-		before, denied := g.Within.lineage(agent, needs)
+		before, denied := g.Within.lineage(agent, need)
 		if denied != nil {
 			return line, denied
 		}
