@@ -41,7 +41,7 @@ type Options struct {
 	CheckpointLines int                 // lines after which they are signed; 0: 256
 	CheckpointEvery time.Duration       // after which lines are signed at the latest; 0: 5 s
 	Sync            Sync                //
-	Scrub           func(string) string // takes secrets out of objects, texts and errors; nil: nothing does
+	Scrub           func(string) string // takes secrets out, of what the package comment names; nil: nothing does
 
 	Clock func() time.Time // nil: time.Now
 	Rand  io.Reader        // nil: crypto/rand
