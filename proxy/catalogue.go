@@ -243,7 +243,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	if before := t.known(); before.is(c) {
 		return before, nil
 	}
-	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists)}
+	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists), folded: map[string]*tool{}}
 	for i := range lists {
 		s := &c.sources[i]
 		a.addServed(s, lists[i][skillList])
@@ -286,9 +286,6 @@ func silent(ups []*Upstream, lists [][listKinds][]item) string {
 
 // addTools enters the tools of one server.
 func (a *assembly) addTools(from *source, items []item) {
-	if a.folded == nil {
-		a.folded = map[string]*tool{}
-	}
 	for _, t := range a.tenant.server.inspect(from, items) {
 		a.order = append(a.order, t)
 		if t.blocked == "" && !a.tenant.server.isClean(t.raw) {

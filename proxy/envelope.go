@@ -43,16 +43,15 @@ func (m *malformed) Error() string { return m.text }
 
 // Codes of JSON-RPC and of the protocol.
 const (
-	codeParse           = -32700
-	codeRequest         = -32600
-	codeMethod          = -32601
-	codeParams          = -32602
-	codeInternal        = -32603
-	codeHeader          = -32020
-	codeClientCannot    = -32021
-	codeVersion         = -32022
-	codeDenied          = 403 // outside what the protocol reserves: a denial where no tool result can carry it
-	codeResourceUnknown = codeParams
+	codeParse        = -32700
+	codeRequest      = -32600
+	codeMethod       = -32601
+	codeParams       = -32602
+	codeInternal     = -32603
+	codeHeader       = -32020
+	codeClientCannot = -32021
+	codeVersion      = -32022
+	codeDenied       = 403 // outside what the protocol reserves: a denial where no tool result can carry it
 )
 
 // readMessage takes a message apart. Members that JSON-RPC does not know are

@@ -21,7 +21,6 @@ import (
 const (
 	modernRevision = "2026-07-28"
 	legacyRevision = "2025-11-25" // the newest of those that begin with initialize
-	oldestAssumed  = "2025-03-26" // what a client speaks that does not say
 )
 
 func isLegacy(revision string) bool {
@@ -50,7 +49,7 @@ func (c *call) initialize() reply {
 	if !isLegacy(text) {
 		text = legacyRevision
 	}
-	s, err := c.tenant.open(c, text)
+	s, err := c.tenant.open(c)
 	if err != nil {
 		code := capability.LimitExceeded
 		if errors.Is(err, errRevoked) {
@@ -247,7 +246,7 @@ func answers(able wire.Value) (*wire.Doc, error) {
 }
 
 // open begins a session of the agent.
-func (t *tenant) open(c *call, version string) (*session, error) {
+func (t *tenant) open(c *call) (*session, error) {
 	s := t.server
 	id, err := s.secret()
 	if err != nil {
@@ -262,7 +261,7 @@ func (t *tenant) open(c *call, version string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := newSession(id, name[:8], version, client, s.now())
+	one := newSession(id, name[:8], client, s.now())
 	one.credential, one.tenant = c.credential, t
 	if slices.ContainsFunc(c.policy.Upstreams, (*Upstream).asksClient) {
 		one.tenant = newTenant(s, t.agent)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -80,15 +81,10 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 		responses = append(append(responses, `,"requestState":`...), in.state.Raw()...)
 	}
 	if in.requests.Len() == 0 {
-		responses = bytesAfter(responses, `"inputResponses":{},`)
+		responses = bytes.TrimPrefix(responses, []byte(`"inputResponses":{},`))
 	}
 	o.again = responses
 	return false, nil
-}
-
-// bytesAfter cuts a beginning off.
-func bytesAfter(b []byte, prefix string) []byte {
-	return []byte(strings.TrimPrefix(string(b), prefix))
 }
 
 func (c *call) refuseInput(err error) error {

@@ -58,7 +58,6 @@ func (c *catalogue) grows(ctx context.Context, k listKind) bool {
 	var late []*line
 	for i := range c.sources {
 		switch s := &c.sources[i]; {
-		case s.line == nil:
 		case !s.gave(k):
 			late = append(late, s.line)
 		case k != toolList:

@@ -163,12 +163,7 @@ func (u *Upstream) pins(tool string) Pins {
 
 // mayAsk reports whether the server may ask the agent's client for something.
 func (u *Upstream) mayAsk(what string) bool {
-	for _, w := range u.MayAsk {
-		if w == what {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(u.MayAsk, what)
 }
 
 // tellsRoots reports whether the server is told in which directory an agent works.

@@ -29,7 +29,6 @@ type session struct {
 	name       string // what events call it
 	credential string // the id of the token that opened it, "" over stdio
 	tenant     *tenant
-	version    string
 	client     *wire.Doc // what it said that it can do
 
 	mu      sync.Mutex
@@ -53,9 +52,9 @@ type outcome struct {
 	refusal *upstream.Refusal
 }
 
-func newSession(id, name, version string, client *wire.Doc, now time.Time) *session {
+func newSession(id, name string, client *wire.Doc, now time.Time) *session {
 	return &session{
-		id: id, name: name, version: version, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
+		id: id, name: name, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
 		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*watched{},
 	}
 }
@@ -81,12 +80,12 @@ func (s *session) end() {
 	}
 	s.tenant.keep(-s.waiting, 0)
 	s.queue, s.waiting = nil, 0
-	own, all := s.tenant, s.watched
+	all := s.watched
 	s.watched = map[string]*watched{}
 	s.mu.Unlock()
 	unwatchAll(all)
-	if own != nil && own.only == s {
-		own.close()
+	if s.tenant.only == s {
+		s.tenant.close()
 	}
 }
 

@@ -366,10 +366,7 @@ func (t *tenant) isIdle() bool {
 func (t *tenant) close() {
 	t.mu.Lock()
 	t.closed = true
-	lines := make([]*line, 0, len(t.lines))
-	for _, l := range t.lines {
-		lines = append(lines, l)
-	}
+	lines := slices.Collect(maps.Values(t.lines))
 	clear(t.lines)
 	_, streams := t.listening()
 	sessions := slices.Collect(maps.Values(t.sessions))

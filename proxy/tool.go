@@ -208,7 +208,7 @@ func (c *call) quickly(ctx context.Context) *tool {
 	if s := l.shelf.Load(); s != nil && s.policy == p && s.pins == pins && s.edition == is {
 		return s.tools[c.exposed]
 	}
-	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant}
+	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant, folded: map[string]*tool{}}
 	a.addTools(&source{up: only, line: l}, items)
 	l.shelf.Store(&shelf{policy: p, pins: pins, edition: is, tools: a.tools})
 	return a.tools[c.exposed]

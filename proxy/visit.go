@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"capgate/capability"
 	"capgate/guardrail"
 	"capgate/leash"
 	"capgate/upstream"
@@ -183,7 +184,7 @@ func (v *visit) session(id []byte) *session {
 	}
 	s := v.tenant.find(name)
 	if s == nil || s.credential != v.credential {
-		e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: "malformed_request", Text: "there is no such session of the agent: it may have ended, or be of before the gateway was started", Policy: v.policy.Hash}
+		e := &guardrail.Event{Kind: "refusal", Agent: v.agent, Code: string(capability.MalformedRequest), Text: "there is no such session of the agent: it may have ended, or be of before the gateway was started", Policy: v.policy.Hash}
 		v.server.record(e)
 		v.write(id, reply{failure: &failure{code: codeRequest, text: "there is no such session"}, status: http.StatusNotFound})
 		return nil

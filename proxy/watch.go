@@ -202,9 +202,7 @@ func (c *call) unsubscribe() reply {
 	w := s.watched[text]
 	delete(s.watched, text)
 	s.mu.Unlock()
-	if w != nil {
-		w.end()
-	}
+	w.end()
 	return reply{result: []byte("{}")}
 }
 
