@@ -38,7 +38,7 @@ func (p *pipe) doubt(id int64) {
 // works reports whether a call is up that is older than another. The lock is held.
 func (p *pipe) works(id int64) bool {
 	for older, c := range p.pending {
-		if older < id && c.sink != nil && c.method != "subscriptions/listen" { // which never ends
+		if older < id && c.sink != nil && c.method != listenMethod { // which never ends
 			return true
 		}
 	}

@@ -319,7 +319,7 @@ func (p *pipe) unsubscribed(id wire.Value) {
 	n, ok := id.Int64()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.pending[n]; ok && c != nil && c.method == "subscriptions/listen" {
+	if c := p.pending[n]; ok && c != nil && c.method == listenMethod {
 		p.remove(c)
 		c.reply <- reply{failed: p.failed("ended the subscription", false, nil)}
 	}

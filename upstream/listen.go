@@ -11,6 +11,9 @@ import (
 	"capgate/wire"
 )
 
+// listenMethod is the request whose answer does not come as long as there is something to hear.
+const listenMethod = "subscriptions/listen"
+
 // How long a connection waits to listen again when the stream has ended: longer
 // each time, until a stream has lasted.
 const (
@@ -125,7 +128,7 @@ func passes(status int) bool {
 // subscribe is the same in the modern era, where the stream is an answer that does
 // not come as long as there is something to hear.
 func (c *web) subscribe(params []byte, again bool) bool {
-	answer, err := c.Call(c.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{c.events, again})
+	answer, err := c.Call(c.life, Request{Method: listenMethod, Params: params}, subscriber{c.events, again})
 	var odd *strange
 	switch {
 	case c.life.Err() != nil:

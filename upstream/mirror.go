@@ -151,10 +151,7 @@ func isSchemaMap(keyword string) bool {
 func (m Mirror) Fields(arguments wire.Value) ([]Field, error) {
 	var fields []Field
 	for _, p := range m.params {
-		value := arguments
-		for _, name := range p.path {
-			value, _ = value.Get(name)
-		}
+		value := p.of(arguments)
 		if k := value.Kind(); k == wire.Invalid || k == wire.Null {
 			continue
 		}
@@ -170,15 +167,19 @@ func (m Mirror) Fields(arguments wire.Value) ([]Field, error) {
 // Shows reports whether a value of the arguments of a call travels as a header too.
 func (m Mirror) Shows(value, arguments wire.Value) bool {
 	for _, p := range m.params {
-		at := arguments
-		for _, name := range p.path {
-			at, _ = at.Get(name)
-		}
-		if at == value && at.Kind() != wire.Invalid {
+		if at := p.of(arguments); at == value && at.Kind() != wire.Invalid {
 			return true
 		}
 	}
 	return false
+}
+
+// of is the argument among those of a call, nothing where there is none.
+func (p mirrored) of(arguments wire.Value) wire.Value {
+	for _, name := range p.path {
+		arguments, _ = arguments.Get(name)
+	}
+	return arguments
 }
 
 // text writes a value for a header.
@@ -222,10 +223,7 @@ func (m Mirror) Agrees(header, shown string, present bool, arguments wire.Value)
 		if !strings.EqualFold(p.header, header) {
 			continue
 		}
-		value := arguments
-		for _, name := range p.path {
-			value, _ = value.Get(name)
-		}
+		value := p.of(arguments)
 		if k := value.Kind(); k == wire.Invalid || k == wire.Null {
 			return !present
 		}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"capgate/wire"
 )
@@ -264,16 +263,4 @@ func (t *token) revoke(ctx context.Context, r Reach) bool {
 	defer cancel()
 	p, err := t.post(ctx, &guide{Reach: r, home: t.Home}, t.RevokeURL, form)
 	return err == nil && p.status == http.StatusOK
-}
-
-// wait pauses, unless the context ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

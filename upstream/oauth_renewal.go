@@ -83,7 +83,7 @@ func (a *OAuth) replace(ctx context.Context, old string) (*token, error) {
 		}
 		now := a.o.Now()
 		if left := t.Renewing.Sub(now); left > 0 && left <= renewalTime {
-			if err := wait(ctx, renewalLook); err != nil {
+			if err := sleep(ctx, renewalLook); err != nil {
 				return nil, err
 			}
 			continue

@@ -118,7 +118,7 @@ func (p *pipe) follow(c Client, info Info) {
 	}
 	p.tasks.Go(func() {
 		insist(p.life, func(again bool) (time.Duration, bool) {
-			answer, err := p.Call(p.life, Request{Method: "subscriptions/listen", Params: params}, subscriber{p.event, again})
+			answer, err := p.Call(p.life, Request{Method: listenMethod, Params: params}, subscriber{p.event, again})
 			p.said.log.Debug("the server tells of no more changes", "error", err)
 			return 0, answer.Error == nil && !p.isDone()
 		})
