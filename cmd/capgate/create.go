@@ -44,8 +44,8 @@ What the agent may do is what was asked for, and no more:
 			if err != nil {
 				return err
 			}
-			if draft.ID = capability.AgentID(args[0]); draft.ID == "" {
-				return usage(fmt.Errorf("%q is no agent id", args[0]), "an id is made of letters, digits, - _ . and /")
+			if draft.ID, err = agentID(args[0]); err != nil {
+				return err
 			}
 			if cmd.Flags().NFlag() == 0 && a.ui.std.terminal {
 				if err := a.wizard(&draft, &grants); err != nil {

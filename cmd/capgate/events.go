@@ -150,8 +150,9 @@ func (e *eventFilter) filter(now time.Time) (guardrail.Filter, error) {
 		}
 	}
 	if e.agent != "" {
-		if f.Agent = capability.AgentID(e.agent); f.Agent == "" {
-			return f, usage(fmt.Errorf("%q is no agent id", e.agent), "an id is made of letters, digits, - _ . and /")
+		var err error
+		if f.Agent, err = agentID(e.agent); err != nil {
+			return f, err
 		}
 	}
 	switch {

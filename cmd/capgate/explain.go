@@ -177,14 +177,11 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 	case ceiling != "":
 		return nil, "toolset: names the tools that may be called at all, and this is none of them: " + ceiling
 	}
+	if why := w.stranded(ag); why != "" {
+		return nil, why
+	}
 	var edits []edit
 	for _, up := range w.above(ag) {
-		if up.Err != nil || up.Record == nil {
-			return nil, fmt.Sprintf("%s cannot be loaded; mend it first", up.ID)
-		}
-		if _, ok := w.roster.Agent(up.Record.Parent); up.Record.Parent != "" && !ok {
-			return nil, fmt.Sprintf("%s hangs from %s, which is not there, so that it may do nothing", up.ID, up.Record.Parent)
-		}
 		if up.Giveable().Decide(need).Allowed() && (up != ag || up.Set.Decide(need).Allowed()) {
 			continue
 		}

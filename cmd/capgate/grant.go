@@ -131,9 +131,14 @@ func (a *app) confirm(question string, yes bool) error {
 	if !a.ui.std.terminal {
 		return usage(fmt.Errorf("this widens an agent, and nobody is here to be asked"), "add --yes")
 	}
+	return a.agreed(question)
+}
+
+// agreed asks a person, and is an error unless the answer is yes.
+func (a *app) agreed(question string) error {
 	ok, err := a.ui.ask(question)
 	if err == nil && !ok {
-		err = fmt.Errorf("nothing was changed")
+		err = errors.New("nothing was changed")
 	}
 	if err != nil {
 		return &exit{code: exitRed, err: err}

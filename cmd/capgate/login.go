@@ -126,7 +126,7 @@ func (a *app) login(ctx context.Context, w *world, u *config.Upstream, o loginOr
 		return &exit{exitRed, err, "nothing was changed; log in again"}
 	}
 	if err := w.record(u.Name, "somebody logs in, at "+l.Issuer()+asking(l)); err != nil {
-		return broken(fmt.Errorf("nothing was changed, since it could not be recorded: %w", err), "")
+		return unchangedFor(err)
 	}
 	if err := l.Finish(ctx, answer); err != nil {
 		return &exit{exitRed, err, "nothing was changed; log in again"}

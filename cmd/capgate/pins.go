@@ -285,14 +285,7 @@ func (a *app) consent(r pinRow) error {
 		return usage(errors.New("approve takes the hash that was looked at"), pinsDiff(r.Upstream, r.Tool)+" shows it")
 	}
 	a.printDifference(r)
-	ok, err := a.ui.ask("approve it?")
-	if err == nil && !ok {
-		err = errors.New("nothing was changed")
-	}
-	if err != nil {
-		return &exit{code: exitRed, err: err}
-	}
-	return nil
+	return a.agreed("approve it?")
 }
 
 // approve records an approval and puts it in force.

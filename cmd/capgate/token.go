@@ -340,13 +340,13 @@ func (a *app) tokenRevoke() *cobra.Command {
 // revokeTokens revokes all that are named, or none. It asks for no record: an
 // agent that is gone or broken can still be taken its tokens from.
 func (k kept) revokeTokens(named []string, agent string) ([]tokenView, error) {
-	id := capability.AgentID(agent)
-	if agent != "" && id == "" {
-		return nil, usage(fmt.Errorf("%q is no agent id", agent), "an id is made of letters, digits, - _ . and /")
+	id, err := agentID(agent)
+	if agent != "" && err != nil {
+		return nil, err
 	}
 	gone := []tokenView{}
 	now := time.Now()
-	err := k.changeTokens(true, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
+	err = k.changeTokens(true, func(c *agents.Credentials) (*agents.Credentials, []guardrail.Event, error) {
 		ids := tokenIDs(c, named, id)
 		if len(ids) == 0 {
 			return nil, nil, &exit{exitRed, fmt.Errorf("%s has no tokens", id), "capgate agents token list shows whose there are"}

@@ -273,11 +273,20 @@ func hostView() (capability.View, error) {
 	return capability.View{Cwd: cwd, Home: home, FS: hostfs.FS{}}, nil
 }
 
-// agent finds an agent by the id a person types.
-func (w *world) agent(name string) (*agents.Agent, error) {
+// agentID is the id of an agent that a person types.
+func agentID(name string) (string, error) {
 	id := capability.AgentID(name)
 	if id == "" {
-		return nil, usage(fmt.Errorf("%q is no agent id", name), "an id is made of letters, digits, - _ . and /")
+		return "", usage(fmt.Errorf("%q is no agent id", name), "an id is made of letters, digits, - _ . and /")
+	}
+	return id, nil
+}
+
+// agent finds an agent by the id a person types.
+func (w *world) agent(name string) (*agents.Agent, error) {
+	id, err := agentID(name)
+	if err != nil {
+		return nil, err
 	}
 	ag, ok := w.roster.Agent(id)
 	if !ok {

@@ -316,9 +316,9 @@ func underConfig(text *bytes.Buffer, named, file string, view capability.View) (
 
 // underGrants writes the record of an agent that only the command line knows.
 func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capability.View) error {
-	id := capability.AgentID(o.agent)
-	if id == "" {
-		return usage(fmt.Errorf("%q is no agent id", o.agent), "an id is made of letters, digits, - _ . and /")
+	id, err := agentID(o.agent)
+	if err != nil {
+		return err
 	}
 	if err := mapped(o.mapping, nil); err != nil {
 		return err
