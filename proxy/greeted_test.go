@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -27,6 +28,38 @@ func TestNothingBeforeTheGreeting(t *testing.T) {
 		must(t, w.server.Stdio(t.Context(), "agents/scout", in, &out))
 		if first, _, _ := strings.Cut(out.String(), "\n"); !strings.Contains(first, `"protocolVersion"`) {
 			t.Fatal(out.String())
+		}
+	}
+}
+
+// TestIntroduced: what a request of the modern era has to say of itself is looked at in the same way
+// over HTTP and over pipes.
+func TestIntroduced(t *testing.T) {
+	const modern, level = "2026-07-28", `,"io.modelcontextprotocol/logLevel":`
+	version := func(v string) string { return `"io.modelcontextprotocol/protocolVersion":"` + v + `"` }
+	for _, test := range []struct {
+		method, revision, meta string
+		code                   int
+	}{
+		{"server/discover", modern, ``, -32602},
+		{"tools/list", modern, version(modern), -32602},
+		{"tools/list", modern, version(modern) + `,"io.modelcontextprotocol/clientCapabilities":[]`, -32602},
+		{"tools/list", "2027-01-01", version("2027-01-01"), -32022},
+		{"tools/list", modern, modernMeta + level + `"loud"`, -32602},
+		{"tools/list", modern, modernMeta + level + `1`, -32602},
+		{"tools/list", modern, modernMeta + level + `"error"`, 0},
+	} {
+		w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))
+		ask := `{"jsonrpc":"2.0","id":1,"method":"` + test.method + `","params":{"_meta":{` + test.meta + `}}}`
+		var over struct{ http, pipes said }
+		over.http = take(t, w.client("scout").post(ask, "MCP-Protocol-Version", test.revision, "Mcp-Method", test.method))
+		var out syncBuffer
+		must(t, w.server.Stdio(t.Context(), "agents/scout", strings.NewReader(ask+"\n"), &out))
+		must(t, json.Unmarshal([]byte(out.String()), &over.pipes))
+		for how, a := range map[string]said{"HTTP": over.http, "pipes": over.pipes} {
+			if (a.Error == nil) != (test.code == 0) || a.Error != nil && a.Error.Code != test.code {
+				t.Errorf("%s of %s over %s: %+v", test.method, test.meta, how, a.Error)
+			}
 		}
 	}
 }

@@ -303,39 +303,23 @@ func (p *pipe) begin(m message) *call {
 func (p *pipe) modern(m message, inBody wire.Value) {
 	c := p.begin(m)
 	c.modern = true
-	said, isText := inBody.Str()
-	c.client, _ = c.meta.Get(metaCapabilities)
-	bad := func(code int, text string) reply {
-		r := c.malformed(text)
-		r.failure.code = code
-		return r
-	}
-	var r reply
-	switch {
-	case !isText:
-		r = bad(codeParams, "_meta lacks "+metaVersion)
-	case said != modernRevision:
-		r = bad(codeVersion, "the revision is not one that is spoken here")
-		r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), said), '}')
-	case c.client.Kind() != wire.Object:
-		r = bad(codeParams, "_meta lacks "+metaCapabilities)
-	default:
-		p.run(c, func(cancel context.CancelFunc) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if _, taken := p.flights[string(m.id)]; taken {
-				return errSameID
-			}
-			p.flights[string(m.id)] = cancel
-			return nil
-		}, func() {
-			p.mu.Lock()
-			delete(p.flights, string(m.id))
-			p.mu.Unlock()
-		})
+	if r, ok := c.introduced(inBody); !ok {
+		_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 		return
 	}
-	_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
+	p.run(c, func(cancel context.CancelFunc) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if _, taken := p.flights[string(m.id)]; taken {
+			return errSameID
+		}
+		p.flights[string(m.id)] = cancel
+		return nil
+	}, func() {
+		p.mu.Lock()
+		delete(p.flights, string(m.id))
+		p.mu.Unlock()
+	})
 }
 
 func (p *pipe) legacy(m message, s *session) {

@@ -83,35 +83,48 @@ func (v *visit) modern(m message, revision string, inBody wire.Value) {
 }
 
 func (v *visit) checkModern(c *call, revision string, inBody wire.Value) (reply, bool) {
+	said, isText := inBody.Str()
+	switch {
+	case revision == "":
+		return c.mismatch("the header " + headerRevision + " is missing"), false
+	case isText && said != revision:
+		return c.mismatch("the header " + headerRevision + " and _meta name different revisions"), false
+	}
+	if r, ok := c.introduced(inBody); !ok {
+		r.status = http.StatusBadRequest
+		return r, false
+	}
+	c.mirrored = &mirror{v.r.Header}
+	if err := c.mirrored.check(c.message); err != nil {
+		return c.mismatch(err.Error()), false
+	}
+	return reply{}, true
+}
+
+// introduced takes what a request of the stateless era says of its client in _meta: the
+// revision, what the client can do, and which logs it wants to see.
+func (c *call) introduced(inBody wire.Value) (reply, bool) {
 	bad := func(code int, text string) (reply, bool) {
 		r := c.malformed(text)
-		r.failure.code, r.status = code, http.StatusBadRequest
+		r.failure.code = code
 		return r, false
 	}
 	said, isText := inBody.Str()
 	client, _ := c.meta.Get(metaCapabilities)
+	level, levelled := c.meta.Get(metaLogLevel)
 	switch {
-	case revision == "":
-		return c.mismatch("the header " + headerRevision + " is missing"), false
 	case !isText:
 		return bad(codeParams, "_meta lacks "+metaVersion)
-	case said != revision:
-		return c.mismatch("the header " + headerRevision + " and _meta name different revisions"), false
 	case said != modernRevision:
 		r, _ := bad(codeVersion, "the revision is not one that is spoken here")
 		r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), said), '}')
 		return r, false
 	case client.Kind() != wire.Object:
 		return bad(codeParams, "_meta lacks "+metaCapabilities)
-	}
-	if level, ok := c.meta.Get(metaLogLevel); ok && c.logLevel() == "" {
+	case levelled && c.logLevel() == "":
 		return bad(codeParams, "_meta names a level of logs that there is not: "+string(level.Raw()[:min(len(level.Raw()), maxMethod)]))
 	}
 	c.client = client
-	c.mirrored = &mirror{v.r.Header}
-	if err := c.mirrored.check(c.message); err != nil {
-		return c.mismatch(err.Error()), false
-	}
 	return reply{}, true
 }
 
