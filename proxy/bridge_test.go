@@ -406,3 +406,20 @@ func TestClientHearsOfRoots(t *testing.T) {
 		t.Errorf("the server heard otherwise: %s", a.Raw)
 	}
 }
+
+// TestStateAlone: a server that asks for nothing but to be asked again gets its state, and no
+// answers to questions that there are not.
+func TestStateAlone(t *testing.T) {
+	s := &scripted{info: upstream.Info{Modern: true, Version: "2026-07-28"}}
+	s.reply = func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		if strings.Contains(string(r.Params), `"requestState":"later"`) {
+			return upstream.Answer{Type: "complete", Result: []byte(`{"resultType":"complete","content":[]}`)}, nil
+		}
+		return upstream.Answer{Type: "input_required", Result: []byte(`{"resultType":"input_required","requestState":"later"}`)}, nil
+	}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{}`)
+	if calls := s.calls(); a.Error != nil || len(calls) != 2 || strings.Contains(string(calls[1].Params), "inputResponses") {
+		t.Errorf("%s: %+v", a.Raw, calls)
+	}
+}

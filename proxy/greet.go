@@ -235,10 +235,7 @@ func answers(able wire.Value) (*wire.Doc, error) {
 	kept := []byte(`{"capabilities":{`)
 	for key, v := range able.Members() {
 		if name, _ := key.Str(); name == "roots" || name == "elicitation" || name == "sampling" {
-			if kept[len(kept)-1] != '{' {
-				kept = append(kept, ',')
-			}
-			kept = append(append(append(kept, key.Raw()...), ':'), v.Raw()...)
+			kept = appendMember(kept, key.Raw(), v.Raw())
 		}
 	}
 	doc := new(wire.Doc)

@@ -68,10 +68,7 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 				return false, err
 			}
 		}
-		if responses[len(responses)-1] != '{' {
-			responses = append(responses, ',')
-		}
-		responses = append(append(append(responses, key.Raw()...), ':'), got...)
+		responses = appendMember(responses, key.Raw(), got)
 	}
 	responses = append(responses, '}')
 	if open > 0 {
@@ -85,6 +82,14 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 	}
 	o.again = responses
 	return false, nil
+}
+
+// appendMember adds a member, as it is written, to an object that is not closed yet.
+func appendMember(dst, key, value []byte) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(append(append(dst, key...), ':'), value...)
 }
 
 func (c *call) refuseInput(err error) error {
@@ -111,7 +116,8 @@ func (c *call) askClient(ctx context.Context, method string, params []byte) ([]b
 // passInput seals the state of a server into the answer of an agent, together
 // with the keys of what we answer ourselves when the agent comes back.
 func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
-	var own, others, shown []byte
+	var own, others []byte
+	shown := []byte("{")
 	for key, value := range in.requests.Members() {
 		if method, _ := value.Get("method"); method.Equal(askRoots) {
 			own = append(append(own, key.Raw()...), ',')
@@ -121,10 +127,7 @@ func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 		} else {
 			others = append(append(others, key.Raw()...), ',')
 		}
-		if len(shown) > 0 {
-			shown = append(shown, ',')
-		}
-		shown = append(append(append(shown, key.Raw()...), ':'), value.Raw()...)
+		shown = appendMember(shown, key.Raw(), value.Raw())
 	}
 	text := `{"own":[` + strings.TrimSuffix(string(own), ",") + `],"asked":[` + strings.TrimSuffix(string(others), ",") + `]`
 	if in.state.Kind() == wire.String {
@@ -134,7 +137,7 @@ func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 	if err != nil {
 		return &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input with a state that cannot be kept", Err: err}
 	}
-	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed([]byte("{"+string(shown)+"}"))) + `,"requestState":"` + sealed + `"}`)
+	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed(append(shown, '}'))) + `,"requestState":"` + sealed + `"}`)
 	return nil
 }
 
@@ -178,19 +181,13 @@ func (c *call) resume(o *order) error {
 	}
 	own, _ := doc.Root().Get("own")
 	responses := []byte(`"inputResponses":{`)
-	add := func(key, value []byte) {
-		if responses[len(responses)-1] != '{' {
-			responses = append(responses, ',')
-		}
-		responses = append(append(append(responses, key...), ':'), value...)
-	}
 	for key := range own.Elems() {
-		add(key.Raw(), c.rootsFor(o.line))
+		responses = appendMember(responses, key.Raw(), c.rootsFor(o.line))
 	}
 	asked, _ := doc.Root().Get("asked")
 	for key, value := range given.Members() {
 		if holds(asked, key) {
-			add(key.Raw(), value.Raw())
+			responses = appendMember(responses, key.Raw(), value.Raw())
 		}
 	}
 	o.again = append(responses, '}')
@@ -240,10 +237,7 @@ func unasked(u *Upstream, given wire.Value) []byte {
 		if value.Kind() != wire.Object || hasFolded(value, "roots") {
 			continue
 		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(append(append(dst, key.Raw()...), ':'), value.Raw()...)
+		dst = appendMember(dst, key.Raw(), value.Raw())
 	}
 	if dst[len(dst)-1] == '{' {
 		return nil
