@@ -160,16 +160,22 @@ func writeEvent(w http.ResponseWriter, message []byte) error {
 		return err
 	}
 	event := make([]byte, 0, len(message)+32)
-	event = append(append(event, "event: message\ndata: "...), message...)
-	for i := len("event: message\n"); i < len(event); i++ {
-		if event[i] == '\n' || event[i] == '\r' {
-			event[i] = ' '
-		}
-	}
+	event = appendLine(append(event, "event: message\ndata: "...), message)
 	if _, err := w.Write(append(event, "\n\n"...)); err != nil {
 		return err
 	}
 	return rc.Flush()
+}
+
+// appendLine appends a message without its line breaks, which in JSON are blanks.
+func appendLine(dst, message []byte) []byte {
+	line := append(dst, message...)
+	for i := len(dst); i < len(line); i++ {
+		if line[i] == '\n' || line[i] == '\r' {
+			line[i] = ' '
+		}
+	}
+	return line
 }
 
 // writeSign writes what says nothing but that somebody is there.

@@ -256,7 +256,7 @@ type mailbox struct {
 
 func (m mailbox) send(message queued) error {
 	if !m.session.post(queued{message.text, m.may}, asked) {
-		return errOver
+		return errSlow
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +31,6 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 	}
 	defer t.pipes.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	p := &pipe{server: s, tenant: t, agent: agent, ctx: ctx, out: out, flights: map[string]context.CancelFunc{}}
 	defer p.wait.Wait()
 	defer cancel()
@@ -146,12 +144,7 @@ func (p *pipe) send(message queued) error { return p.say(message.text) }
 // say queues one message as a line. It does not wait for the agent to read it: a
 // server's connection may be read by the same goroutine.
 func (p *pipe) say(message []byte) error {
-	line := append(slices.Grow([]byte(nil), len(message)+1), message...)
-	for i, c := range line {
-		if c == '\n' || c == '\r' {
-			line[i] = ' '
-		}
-	}
+	line := appendLine(make([]byte, 0, len(message)+1), message)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed == nil && p.unread > 0 && p.unread+len(line) > maxUnread {
@@ -180,6 +173,7 @@ func (p *pipe) write() {
 			return
 		}
 		line := p.lines[0]
+		p.lines[0] = nil // which may be large
 		p.lines = p.lines[1:]
 		p.mu.Unlock()
 		_, err := p.out.Write(line)
