@@ -45,10 +45,7 @@ func (s *Server) Look(ctx context.Context, agent string) (tools []Shown, missing
 		tools = append(tools, showOwn()...)
 	}
 	slices.SortFunc(tools, func(a, b Shown) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
+		return strings.Compare(a.Name, b.Name)
 	})
 	return tools, missing, nil
 }

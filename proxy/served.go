@@ -179,12 +179,12 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 	switch {
 	case speaks:
 		raw, err := upstream.List(ctx, conn, upstream.Listing{Method: "skills/list", Member: "skills", Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
+		if err != nil {
+			return nil, err
+		}
 		all := make([]*served, len(raw))
 		for i, r := range raw {
 			all[i] = readEntry(r)
-		}
-		if err != nil {
-			return nil, err
 		}
 		return l.unlisted(ctx, conn, all, read)
 	case able(conn.Info(), "resources"):
