@@ -14,7 +14,7 @@ type Limits struct {
 	Answer            int           // bytes of one message of an upstream
 	CallsPerMinute    int           // of one agent
 	UpstreamProcesses int           // at once
-	Sessions          int           // at once
+	Sessions          int           // of one agent, at once
 }
 
 // The limits that stand unless others are written.
@@ -53,7 +53,7 @@ func limitKeys() []key[Limits] {
 			},
 		},
 		{
-			name: "sessions", takes: "a number", help: "how many sessions may be open at once, 1000 unless written",
+			name: "sessions", takes: "a number", help: "how many sessions an agent may have open at once, 1000 unless written",
 			read: func(r *reader, n *yaml.Node, l *Limits) { r.count(n, "limits.sessions", &l.Sessions) },
 		},
 	}...)
