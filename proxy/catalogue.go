@@ -148,17 +148,10 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 			}
 			continue
 		}
-		b := &construction{policy: p, done: make(chan struct{})}
+		b := &construction{policy: p, done: make(chan struct{}), err: errStale} // until it is made
 		t.building = b
 		t.mu.Unlock()
-		b.cat, b.err = t.build(ctx, p)
-		t.mu.Lock()
-		if b.err == nil {
-			t.current = b.cat
-		}
-		t.building = nil
-		t.mu.Unlock()
-		close(b.done)
+		t.construct(ctx, b)
 		if b.err == nil {
 			t.settle()
 		}
@@ -166,6 +159,20 @@ func (t *tenant) catalogue(ctx context.Context) (*catalogue, error) {
 			return b.cat, b.err
 		}
 	}
+}
+
+// construct makes a catalogue. Who waits for it goes on as well where that panics.
+func (t *tenant) construct(ctx context.Context, b *construction) {
+	defer func() {
+		t.mu.Lock()
+		if b.err == nil {
+			t.current = b.cat
+		}
+		t.building = nil
+		t.mu.Unlock()
+		close(b.done)
+	}()
+	b.cat, b.err = t.build(ctx, b.policy)
 }
 
 // errStale says that another policy has come into force meanwhile.
@@ -451,45 +458,4 @@ func (a *assembly) finish() {
 		a.pages[k] = w[k].pages()
 	}
 	a.shown = a.print()
-}
-
-const (
-	pageEntries = 10000   // of one page
-	pageBytes   = 8 << 20 // of one page
-)
-
-// pager cuts a list into pages.
-type pager struct {
-	done    []page
-	current []byte
-	entries int
-}
-
-func (w *pager) add(entry []byte) {
-	if w.entries > 0 && (w.entries == pageEntries || len(w.current)+len(entry) > pageBytes) {
-		w.cut()
-	}
-	if w.entries == 0 {
-		w.current = append(w.current, '[')
-	} else {
-		w.current = append(w.current, ',')
-	}
-	w.current = append(w.current, entry...)
-	w.entries++
-}
-
-func (w *pager) cut() {
-	w.done = append(w.done, page{entries: append(w.current, ']')})
-	w.current, w.entries = nil, 0
-}
-
-func (w *pager) pages() []page {
-	if w.entries > 0 {
-		w.cut()
-	}
-	if len(w.done) == 0 {
-		w.done = []page{{entries: []byte("[]")}}
-	}
-	w.done[len(w.done)-1].last = true
-	return w.done
 }

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -61,5 +62,27 @@ func TestIntroduced(t *testing.T) {
 				t.Errorf("%s of %s over %s: %+v", test.method, test.meta, how, a.Error)
 			}
 		}
+	}
+}
+
+// TestPanicWithinLists: a request that panics while it makes the lists of its agent ends nothing but
+// itself. The next one does not wait for it.
+func TestPanicWithinLists(t *testing.T) {
+	broken := true
+	scrub := func(b []byte) []byte {
+		if broken && bytes.Contains(b, []byte("read_text_file")) {
+			panic("broken")
+		}
+		return b
+	}
+	w := startWith(t, proxy.Options{Scrub: scrub}, map[string]string{"scout": reader}, files(t, &scripted{}))
+	for _, want := range []string{"could not be answered", "files__read_text_file"} {
+		var out syncBuffer
+		in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + modernMeta + `}}}` + "\n")
+		must(t, w.server.Stdio(t.Context(), "agents/scout", in, &out))
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q, want %s", out.String(), want)
+		}
+		broken = false
 	}
 }

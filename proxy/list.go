@@ -184,3 +184,44 @@ func (t *tenant) tells() bool {
 
 // alone reports whether nobody waits to be told of changes. The lock is held.
 func (t *tenant) alone() bool { return len(t.sessions) == 0 && len(t.streams) == 0 && t.only == nil }
+
+const (
+	pageEntries = 10000   // of one page
+	pageBytes   = 8 << 20 // of one page
+)
+
+// pager cuts a list into pages.
+type pager struct {
+	done    []page
+	current []byte
+	entries int
+}
+
+func (w *pager) add(entry []byte) {
+	if w.entries > 0 && (w.entries == pageEntries || len(w.current)+len(entry) > pageBytes) {
+		w.cut()
+	}
+	if w.entries == 0 {
+		w.current = append(w.current, '[')
+	} else {
+		w.current = append(w.current, ',')
+	}
+	w.current = append(w.current, entry...)
+	w.entries++
+}
+
+func (w *pager) cut() {
+	w.done = append(w.done, page{entries: append(w.current, ']')})
+	w.current, w.entries = nil, 0
+}
+
+func (w *pager) pages() []page {
+	if w.entries > 0 {
+		w.cut()
+	}
+	if len(w.done) == 0 {
+		w.done = []page{{entries: []byte("[]")}}
+	}
+	w.done[len(w.done)-1].last = true
+	return w.done
+}
