@@ -14,7 +14,7 @@ func ParseArgvPattern(text string) (*pattern.Pattern, error)   { return parseArg
 func ParseCmd(text string) (string, error)                     { return parseCmd(text) }
 func NeedsPatterns(cmd string) bool                            { return needsPatterns(cmd) }
 func Violation(argv []string) string                           { return violation(argv) }
-func Ruled(cmd string) bool                                    { return ruled(cmd) }
+func Ruled(cmd string) bool                                    { return ruleFor(cmd) != nil }
 func Folder(argv []string) (dir string, ok bool)               { return folder(argv) }
 
 // RuledNames returns every program that has a rule.

@@ -71,9 +71,6 @@ func violation(argv []string) string {
 	return why
 }
 
-// ruled reports whether violation judges the arguments of a program.
-func ruled(cmd string) bool { return ruleFor(cmd) != nil }
-
 // folder returns the folder that a program changes to before it reads its other
 // arguments, as in git -C, "" if it stays: paths among its arguments must be
 // read from there too. It is not ok for a program to change more than once,
