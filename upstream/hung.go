@@ -19,8 +19,8 @@ var errHung = errors.New("it says nothing, whatever it is called for")
 
 // doubt notes that a call has waited in vain, and asks the server for a sign of life: at first so that
 // one that has become free since gives one, and then, when it has said nothing for long, for its
-// life. While an older call has time left, it may be at work for that, and while it has asked
-// something, it may wait for the answer.
+// life. While a call has time left that is older, or older than the first doubt, it may be at work
+// for that, and while it has asked something, it may wait for the answer.
 func (p *pipe) doubt(id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,10 +35,11 @@ func (p *pipe) doubt(id int64) {
 	go p.rouse(!first)
 }
 
-// works reports whether a call is up that is older than another. The lock is held.
+// works reports whether a call is up that is older than another, or than the first doubt: of those
+// the server may be at work for any. The lock is held.
 func (p *pipe) works(id int64) bool {
 	for older, c := range p.pending {
-		if older < id && c.sink != nil && c.method != listenMethod { // which never ends
+		if (older < id || c.since.Before(p.missed)) && c.sink != nil && c.method != listenMethod { // which never ends
 			return true
 		}
 	}

@@ -133,6 +133,7 @@ func TestHungAtWork(t *testing.T) {
 		t.Parallel()
 		conn := begin(t, upstream.Options{})
 		resultOf(t, conn, tool("stop reading", 0), nil)
+		inVain(t, conn, "echo")
 		long := make(chan error, 1)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*enough+3*hung)
@@ -140,8 +141,6 @@ func TestHungAtWork(t *testing.T) {
 			_, err := conn.Call(ctx, tool("echo", 0), newRecorder())
 			long <- err
 		}()
-		<-time.After(hung)
-		inVain(t, conn, "echo")
 		<-time.After(2 * hung)
 		inVain(t, conn, "echo")
 		if ended(conn, enough) {
@@ -152,6 +151,25 @@ func TestHungAtWork(t *testing.T) {
 		}
 		if !ended(conn, 20*time.Second) {
 			t.Error("it goes on when that has run out of time")
+		}
+	})
+	t.Run("works for a newer call", func(t *testing.T) {
+		t.Parallel()
+		conn := begin(t, upstream.Options{})
+		call := func(within time.Duration, name string, n int) {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				_, _ = conn.Call(ctx, tool(name, n), newRecorder())
+			}()
+			<-time.After(wake) // it is up
+		}
+		call(hung, "silence", 0) // both wait for something else
+		call(3*hung, "silence", 0)
+		call(time.Minute, "work", int(8*hung/time.Millisecond))
+		<-time.After(3 * hung)
+		if ended(conn, enough) {
+			t.Error("the call that it was at work for had time left, and it was ended")
 		}
 	})
 	t.Run("asks", func(t *testing.T) { // somebody who takes his time
