@@ -4,36 +4,45 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// serveWith serves with so many files until the test ends, and returns where.
+func (p place) serveWith(files int) (at string) {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", fmt.Sprintf(`ulimit -n %d; exec capgate "$@"`, files), "sh", "-c", filepath.Join(p.dir, "capgate.yml"), "serve", "--listen", "127.0.0.1:0")
+	cmd.Env, cmd.Cancel = os.Environ(), func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	said, err := cmd.StderrPipe()
+	p.must(err)
+	p.must(cmd.Start())
+	p.t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended it
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && at == "" {
+		_, at, _ = strings.Cut(lines.Text(), "listening at ")
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	return at
+}
 
 // TestCrowdLeavesFiles: whoever can connect takes no file that records, tokens, events and
 // servers need. Who was there is answered, and is gone when its token is.
 func TestCrowdLeavesFiles(t *testing.T) {
 	p := newPlace(t)
 	token := p.run("agents", "token", "issue", "scout")
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 64; exec capgate "$@"`, "sh", "-c", filepath.Join(p.dir, "capgate.yml"), "serve", "--listen", "127.0.0.1:0")
-	cmd.Env, cmd.Cancel = os.Environ(), func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	said, err := cmd.StderrPipe()
-	p.must(err)
-	p.must(cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended it
-	at := ""
-	lines := bufio.NewScanner(said)
-	for lines.Scan() && at == "" {
-		_, at, _ = strings.Cut(lines.Text(), "listening at ")
-	}
-	go func() { _, _ = io.Copy(io.Discard, said) }()
+	at := p.serveWith(64)
 	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: 10 * time.Second}
 	defer one.CloseIdleConnections()
 	ask := func() string {
@@ -70,5 +79,77 @@ func TestCrowdLeavesFiles(t *testing.T) {
 	}
 	if got := ask(); !strings.HasPrefix(got, "401 ") {
 		t.Errorf("after that, it is answered %s", got)
+	}
+}
+
+// TestCrowdOfCalls: nor do calls of agents, each of which has a connection to its server.
+func TestCrowdOfCalls(t *testing.T) {
+	over := make(chan struct{})
+	var up atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"wait","inputSchema":{"type":"object"}},{"name":"echo","inputSchema":{"type":"object"}}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"called"}]}`,
+		}
+		switch {
+		case json.NewDecoder(r.Body).Decode(&m) != nil || m.ID != nil && result[m.Method] == "":
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		if m.Params.Name == "wait" {
+			up.Add(1)
+			<-over
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result[m.Method])
+	}))
+	defer server.Close()
+	defer close(over)
+	p := newPlace(t)
+	p.write(map[string]string{
+		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
+		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q }\n", server.URL),
+	})
+	token := p.run("agents", "token", "issue", "scout")
+	at := p.serveWith(96)
+	call := func(by *http.Client, tool string) string {
+		r, err := calling(t.Context(), at, token, tool)
+		if err != nil {
+			return err.Error()
+		}
+		resp, err := by.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body) // what is missing is missed below
+		return string(body)
+	}
+	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: 10 * time.Second}
+	defer one.CloseIdleConnections()
+	if got := call(one, "web__echo"); !strings.Contains(got, "called") {
+		t.Fatalf("before, it is answered %s", got)
+	}
+	many := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	early := make(chan string, 60)
+	for range cap(early) {
+		go func() { early <- call(many, "web__wait") }()
+	}
+	for before := int32(-1); up.Load() > before; time.Sleep(time.Second) { // until no more come in
+		before = up.Load()
+	}
+	select {
+	case got := <-early:
+		t.Errorf("beside %d calls that are up, one more is answered %s", up.Load(), got)
+	default:
 	}
 }
