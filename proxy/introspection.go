@@ -172,8 +172,11 @@ func (c *call) foresee() (v gate.Verdict, denied bool) {
 	if t == nil {
 		return v, true
 	}
-	if _, unfilled := c.blanks(v, t.mirror); unfilled != nil {
-		v = *unfilled
+	if !v.Decision.Allowed() {
+		return v, true
+	}
+	if _, _, unready := c.prepare(t, v); unready != nil {
+		v = *unready
 	}
 	return v, !v.Decision.Allowed()
 }

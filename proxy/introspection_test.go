@@ -111,6 +111,31 @@ func TestExplainTool(t *testing.T) {
 	}
 }
 
+// TestArgumentOfAHeader: an argument that is not what the schema says cannot travel as a header either. That is a
+// denial like others, also where no header is: agents of sessions send none, and programs read none.
+func TestArgumentOfAHeader(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[{"name":"read_text_file","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"head":{"type":"integer","x-mcp-header":"Head"}}}}]`}}
+	w := inspecting(t, map[string]string{"scout": reader}, files(t, s))
+	arguments := `{"path":"` + w.root + `/docs/a","head":1.5}`
+	c := w.client("scout")
+	c.initialize("{}")
+	for era, ask := range map[string]func(params string) said{
+		"legacy": func(params string) said { return c.request("tools/call", params) },
+		"modern": func(params string) said { return c.modern("tools/call", params, "{}", "Mcp-Param-Head", "1.5") },
+	} {
+		a := ask(`{"name":"files__read_text_file","arguments":` + arguments + `}`)
+		if d := denialOf(t, a); a.Error != nil || d.Code != "malformed_arguments" || !strings.Contains(a.Raw, "head") {
+			t.Errorf("%s: answered %s", era, a.Raw)
+		}
+		if a = ask(`{"name":"capgate__explain","arguments":{"tool":"files__read_text_file","arguments":` + arguments + `}}`); !strings.Contains(texts(t, a), `"code":"malformed_arguments"`) {
+			t.Errorf("%s: explained as %s", era, a.Raw)
+		}
+	}
+	if n := len(s.calls()); n != 0 {
+		t.Errorf("the server was called %d times", n)
+	}
+}
+
 // TestIntrospectionIsOurs: no server takes the place of the gateway's own tools, and
 // who switches them off has none of them.
 func TestIntrospectionIsOurs(t *testing.T) {

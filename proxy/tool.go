@@ -10,6 +10,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/mapping"
 	"capgate/upstream"
 	"capgate/wire"
 )
@@ -29,13 +30,12 @@ func (c *call) callTool() reply {
 	if _, has := c.params.Get("task"); has {
 		return c.malformed("this gateway does not carry tasks")
 	}
-	header, err := c.paramHeaders(t)
-	if err != nil {
-		return c.mismatch(err.Error())
-	}
-	b, denied := c.blanks(v, t.mirror)
+	header, b, denied := c.prepare(t, v)
 	if denied != nil {
 		return c.deny(*denied)
+	}
+	if err := c.agrees(t); err != nil {
+		return c.mismatch(err.Error())
 	}
 	if r, ok := c.allow(v); !ok {
 		return r
@@ -282,21 +282,31 @@ func (c *call) timeLimit(u *Upstream) time.Duration {
 	return limit
 }
 
-// paramHeaders checks the headers that mirror arguments against them, and writes
-// those that the server is to get. They are made from the arguments that go up.
-func (c *call) paramHeaders(t *tool) ([]upstream.Field, error) {
-	fields, err := t.mirror.Fields(c.args)
-	if err != nil || c.mirrored == nil {
-		return fields, err
+// prepare makes the headers of the arguments that go up, and finds the secrets in those. Denied is
+// what of either cannot be done.
+func (c *call) prepare(t *tool, v gate.Verdict) (header []upstream.Field, b *blanks, denied *gate.Verdict) {
+	header, unfit := t.mirror.Fields(c.args)
+	if unfit != "" {
+		r := &mapping.Refused{Code: capability.MalformedArguments, Argument: unfit, Text: "does not fit the header that the schema has it travel as"}
+		return nil, nil, &gate.Verdict{Decision: capability.Denial(r.Code, nil), Needs: v.Needs, Argument: unfit, Refused: r, Why: r.Error()}
+	}
+	b, denied = c.blanks(v, t.mirror)
+	return header, b, denied
+}
+
+// agrees checks the headers of a request that repeat arguments against them.
+func (c *call) agrees(t *tool) error {
+	if c.mirrored == nil {
+		return nil
 	}
 	for _, name := range t.mirror.Headers() {
 		shown, several := one(c.mirrored.header, name)
 		_, present := c.mirrored.header[name]
 		if several || !t.mirror.Agrees(name, shown, present, c.args) {
-			return nil, errors.New("the header " + name + " does not say what its argument does")
+			return errors.New("the header " + name + " does not say what its argument does")
 		}
 	}
-	return fields, nil
+	return nil
 }
 
 // malformed refuses a request whose params cannot be what they should be.

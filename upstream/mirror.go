@@ -147,9 +147,8 @@ func isSchemaMap(keyword string) bool {
 }
 
 // Fields returns the headers for the arguments of a call. An argument that is
-// absent, or null, has none; one that a header cannot hold is an error.
-func (m Mirror) Fields(arguments wire.Value) ([]Field, error) {
-	var fields []Field
+// absent, or null, has none; unfit is one that a header cannot hold.
+func (m Mirror) Fields(arguments wire.Value) (fields []Field, unfit string) {
 	for _, p := range m.params {
 		value := p.of(arguments)
 		if k := value.Kind(); k == wire.Invalid || k == wire.Null {
@@ -157,11 +156,11 @@ func (m Mirror) Fields(arguments wire.Value) ([]Field, error) {
 		}
 		text, ok := p.text(value)
 		if !ok {
-			return nil, fmt.Errorf("argument %q does not fit the header %s", strings.Join(p.path, "."), p.header)
+			return nil, strings.Join(p.path, ".")
 		}
 		fields = append(fields, Field{p.header, text})
 	}
-	return fields, nil
+	return fields, ""
 }
 
 // Shows reports whether a value of the arguments of a call travels as a header too.
