@@ -26,8 +26,11 @@ type argument struct {
 	wrong string      // why any other is none
 }
 
-// ownPrefix is what no tool of a server is shown with.
-const ownPrefix = "capgate" + separator
+// ownPrefix is what no tool of a server is shown with, and ownCalled the same in events.
+const (
+	ownPrefix = ownName + separator
+	ownCalled = ownName + "."
+)
 
 const readOnly = `"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
 
@@ -35,7 +38,7 @@ const readOnly = `"annotations":{"readOnlyHint":true,"destructiveHint":false,"id
 func introspections() []introspection {
 	return []introspection{
 		{
-			name: ownPrefix + "explain", called: "capgate.explain", arguments: []argument{
+			name: ownPrefix + "explain", called: ownCalled + "explain", arguments: []argument{
 				{"tool", []wire.Kind{wire.String}, "it is the name of a tool"},
 				{"arguments", []wire.Kind{wire.Object, wire.Null, wire.Invalid}, "they are not an object"},
 			}, answer: (*call).explain,
@@ -44,7 +47,7 @@ func introspections() []introspection {
 				`"arguments":{"type":"object","description":"the arguments that it would be called with"}},"required":["tool"],"additionalProperties":false},` + readOnly + `}`,
 		},
 		{
-			name: ownPrefix + "whoami", called: "capgate.whoami", answer: (*call).whoami,
+			name: ownPrefix + "whoami", called: ownCalled + "whoami", answer: (*call).whoami,
 			definition: `{"name":"` + ownPrefix + `whoami","description":"Says which agent this is, and what it holds: verbs, and the scope of each.",` +
 				`"inputSchema":{"type":"object","additionalProperties":false},` + readOnly + `}`,
 		},
@@ -69,10 +72,13 @@ func (p *Policy) own(exposed string) (introspection, bool) {
 	return all[i], true
 }
 
-// Own decides on a call of one of the gateway's own tools: why it is denied, nil if it is not. Not
-// ok is any other tool.
-func (p *Policy) Own(agent, exposed string, args wire.Value) (denied *gate.Verdict, ok bool) {
-	t, ok := p.own(exposed)
+// Own decides on a call of one of the gateway's own tools, by the name that agents see or the one that
+// events have: why it is denied, nil if it is not. Not ok is any other tool.
+func (p *Policy) Own(agent, name string, args wire.Value) (denied *gate.Verdict, ok bool) {
+	if rest, dotted := strings.CutPrefix(name, ownCalled); dotted {
+		name = ownPrefix + rest
+	}
+	t, ok := p.own(name)
 	if !ok {
 		return nil, false
 	}
@@ -84,7 +90,7 @@ func (p *Policy) Own(agent, exposed string, args wire.Value) (denied *gate.Verdi
 	}
 	for key := range args.Members() {
 		if name, _ := key.Str(); !slices.ContainsFunc(t.arguments, func(a argument) bool { return a.name == name }) {
-			return deny(capability.MalformedRequest, "", exposed+" takes no argument of that name")
+			return deny(capability.MalformedRequest, "", t.name+" takes no argument of that name")
 		}
 	}
 	if _, err := p.Gate.Roster.Lineage(agent); err != nil {
@@ -162,7 +168,8 @@ func (c *call) explain() []byte {
 
 // foresee decides a call that is not made.
 func (c *call) foresee() (v gate.Verdict, denied bool) {
-	if refused, own := c.policy.Own(c.agent, c.exposed, c.args); own {
+	if _, own := c.policy.own(c.exposed); own {
+		refused, _ := c.policy.Own(c.agent, c.exposed, c.args)
 		if refused != nil {
 			v = *refused
 		}

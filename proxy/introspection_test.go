@@ -86,6 +86,7 @@ func TestExplainTool(t *testing.T) {
 			`"files__read_text_file","arguments":{"path":"$ROOT/docs/a"}`, `"files__read_text_file","arguments":{"path":"$ROOT/notes"}`,
 			`"files__read_text_file","arguments":{"path":"$ROOT/nothere"}`, `"files__read_text_file","arguments":{"pth":"$ROOT/docs"}`,
 			`"files__write_file","arguments":{"path":"$ROOT/docs/a"}`, `"files__nothing","arguments":{}`, `"files__read_text_file"`, `"capgate__nothing"`,
+			`"capgate.whoami"`,
 		} {
 			call = strings.ReplaceAll(call, "$ROOT", w.root)
 			before := len(s.calls())

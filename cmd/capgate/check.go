@@ -147,13 +147,19 @@ func (w *world) askCall(t config.Test) (capability.Effect, capability.Code, erro
 	if err != nil {
 		return capability.Deny, "", err
 	}
-	tool, _, _ := w.toolNamed(t.Tool)
-	if tool == nil {
-		return capability.Deny, capability.UnknownTool, nil
-	}
 	args, err := wire.Parse(t.Args)
 	if err != nil {
 		return capability.Deny, "", err
+	}
+	switch denied, own := w.policy.Own(ag.ID, t.Tool, args.Root()); {
+	case denied != nil:
+		return capability.Deny, denied.Decision.Code, nil
+	case own:
+		return capability.Allow, "", nil
+	}
+	tool, _, _ := w.toolNamed(t.Tool)
+	if tool == nil {
+		return capability.Deny, capability.UnknownTool, nil
 	}
 	d := w.gate.Call(ag.ID, tool, args.Root()).Decision
 	return d.Effect, d.Code, nil
