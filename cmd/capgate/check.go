@@ -97,7 +97,16 @@ func (w *world) runTest(t config.Test) outcome {
 		return o
 	}
 	o.Got, o.Pass = strings.TrimSpace(got.String()+" "+string(code)), t.Met(got, code)
+	if o.Pass && t.Code == "" && isBlind(code) {
+		o.Got, o.Pass = o.Got+", as with any other grant", false
+	}
 	return o
+}
+
+// isBlind reports whether a denial does not depend on what is granted: a test that is met by it
+// would be met whatever somebody grants, and means another call.
+func isBlind(code capability.Code) bool {
+	return code == capability.UnknownTool || code == capability.MalformedArguments || code == capability.MalformedRequest
 }
 
 // ask has the gate answer a policy test.
