@@ -103,11 +103,26 @@ func roots(places []string, v capability.View) ([]capability.Root, error) {
 		}
 		root, err := capability.ParseRoot(place, "", v)
 		if err != nil {
-			return nil, fmt.Errorf("find the gateway's own %s: %w", place, err)
+			return nil, unfound(place, v, err)
 		}
 		found = append(found, root)
 	}
 	return found, nil
+}
+
+// unfound says why nobody can tell where a place is: what the file system says, as the operator
+// reads it and no agent does.
+func unfound(place string, v capability.View, err error) *Error {
+	if v.FS != nil {
+		if _, why := v.FS.Real(place); why != nil {
+			err = why
+		}
+	}
+	e := &Error{Text: fmt.Sprintf("find the gateway's own %s: %s", place, err)}
+	if errors.Is(err, fs.ErrPermission) {
+		e.Hint = "run capgate as the user to whom " + place + " belongs"
+	}
+	return e
 }
 
 // absolute hangs a file name from the working directory.

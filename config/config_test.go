@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -131,6 +132,8 @@ func (l linked) Real(dir string) (string, error) {
 		return dir, nil
 	case place == "":
 		return "", errors.New("a loop")
+	case place == "another's":
+		return "", fmt.Errorf("resolve %s: %w", dir, fs.ErrPermission)
 	}
 	return place, nil
 }
@@ -207,8 +210,13 @@ func TestOwn(t *testing.T) {
 		}
 	}
 	v.FS = linked{"/srv/gate/state": ""}
-	if _, err := c.Own(v); err == nil || !strings.Contains(err.Error(), "the gateway's own /srv/gate/state") {
+	if _, err := c.Own(v); err == nil || err.Error() != "find the gateway's own /srv/gate/state: a loop" {
 		t.Errorf("a folder that cannot be found is %v", err)
+	}
+	v.FS = linked{"/srv/gate/state": "another's"}
+	_, err = c.Own(v)
+	if all := config.Errors(err); len(all) != 1 || !strings.HasSuffix(all[0].Text, "permission denied") || !strings.Contains(all[0].Hint, "as the user to whom /srv/gate/state belongs") {
+		t.Errorf("a folder of somebody else is %v", err)
 	}
 }
 
