@@ -95,6 +95,9 @@ func (r *reader) folder(n *yaml.Node, what, takes string) (capability.Root, bool
 	case strings.HasPrefix(text, "~") && text != "~" && !strings.HasPrefix(text, "~/"):
 		r.at(n, "write ~/…, or the absolute path", "%s: only one's own home is known, and %q is another's", what, clip(text))
 		return capability.Root{}, false
+	case strings.HasPrefix(text, "~") && r.view.Home == "":
+		r.at(n, "set HOME, or write the absolute path", "%s: nothing here says which folder is home, and %q is below it", what, clip(text))
+		return capability.Root{}, false
 	case strings.Contains(text, ".."):
 		hint = "write the absolute path, or ~/… for one below home"
 	}

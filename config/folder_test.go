@@ -55,7 +55,7 @@ func TestWrongFolders(t *testing.T) {
 
 // Where nobody knows the home folder, nothing hangs from it.
 func TestNoHome(t *testing.T) {
-	want := []string{`capgate.yml:1:10: sandbox: "~/work" is relative, and nothing here says to what`}
+	want := []string{`capgate.yml:1:10: sandbox: nothing here says which folder is home, and "~/work" is below it | set HOME, or write the absolute path`}
 	if diff := cmp.Diff(want, wrong(t, "sandbox: ~/work\n", capability.View{})); diff != "" {
 		t.Errorf("the errors differ (-want +got):\n%s", diff)
 	}
