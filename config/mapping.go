@@ -32,13 +32,15 @@ func LoadMappings(c *Config) (map[string]*mapping.Mapping, []capability.Finding,
 	for _, dir := range c.Mappings {
 		l.folder(dir)
 	}
+	unread := l.err() != nil
 	for _, u := range c.Upstreams {
 		if u.Mapping == "" {
 			continue
 		}
+		all := slices.Sorted(maps.Keys(l.from))
 		switch from, ok := l.from[u.Mapping]; {
+		case !ok && unread && capability.Closest(u.Mapping, all) == "": // perhaps it stands in what cannot be read
 		case !ok:
-			all := slices.Sorted(maps.Keys(l.from))
 			l.add(u.MappingPos, meant(u.Mapping, all, "there are "+strings.Join(all, ", ")), "there is no mapping %q", clip(u.Mapping))
 		case from == aBuiltin:
 			m, err := mapping.Builtin(u.Mapping)

@@ -90,8 +90,14 @@ func TestWrongMappings(t *testing.T) {
 			`m/a.yml:3:11: "fs.reed" is no role | did you mean fs.read?`,
 			`m/b.yml:1:1: "tols" is no key of a mapping | did you mean tools?`,
 		}},
+		"broken and in use": {uses, map[string]string{"a.yml": strings.Replace(own, "tools", "tols", 1)}, []string{
+			`m/a.yml:2:1: "tols" is no key of a mapping | did you mean tools?`,
+		}},
+		"broken and another meant": {uses, map[string]string{"a.yml": strings.Replace(own, "own", "owl", 1), "b.yml": "tols: {}\n"}, []string{
+			`capgate.yml:3:56: there is no mapping "own" | did you mean owl?`,
+			`m/b.yml:1:1: "tols" is no key of a mapping | did you mean tools?`,
+		}},
 		"another suffix": {uses, map[string]string{"own.yaml": own}, []string{
-			`capgate.yml:3:56: there is no mapping "own" | there are everything, fetch, filesystem, memory`,
 			`m/own.yaml: a mapping is a .yml file, and this one would not be read | name it own.yml`,
 		}},
 		"unknown": {uses, map[string]string{"a.yml": strings.Replace(own, "own", "owl", 1)}, []string{
