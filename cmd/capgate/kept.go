@@ -49,10 +49,14 @@ func keptIn(state string) kept {
 	return kept{state: state, guardrail: config.Guardrail{Log: filepath.Join(state, "events")}}
 }
 
-// stateOfWrap is where wrap keeps its state when there is no configuration.
+// stateOfWrap is where wrap keeps its state when there is no configuration, "" if nothing says
+// where that is.
 func stateOfWrap(home string) string {
 	if x := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
 		return filepath.Join(x, "capgate")
+	}
+	if home == "" {
+		return ""
 	}
 	return filepath.Join(home, ".local", "state", "capgate")
 }

@@ -351,8 +351,11 @@ func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capab
 		return err
 	}
 	state := stateOfWrap(view.Home)
+	if state == "" {
+		return broken(errors.New("nothing here says where wrap may keep pins and events"), "set HOME, or XDG_STATE_HOME to a whole path")
+	}
 	if err := os.MkdirAll(filepath.Dir(state), 0o700); err != nil {
-		return err
+		return broken(fmt.Errorf("keep pins and events: %w", err), "set XDG_STATE_HOME to a folder that may be written")
 	}
 	fmt.Fprintf(text, "agents: %s\nstate: %s\n", quoted(records), quoted(state))
 	return nil
