@@ -284,7 +284,7 @@ func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked st
 			if c.tool.Declared == nil {
 				return nil, fmt.Sprintf("nothing declares that the upstream %s takes %s; see declares: in the configuration", c.upstream, n.Requirement)
 			}
-			return nil, fmt.Sprintf("the upstream %s declares that it does not touch %s; see declares: in the configuration", c.upstream, n.Requirement)
+			return nil, fmt.Sprintf("the upstream %s declares that it does not touch %s; see declares: %s", c.upstream, n.Requirement, c.declaredIn())
 		}
 		v := c.world.gate.Require(c.agent.ID, n.Requirement)
 		if v.Decision.Allowed() || v.Approve != "" {
@@ -304,6 +304,17 @@ func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked st
 		}
 	}
 	return edits, ""
+}
+
+// declaredIn says where it stands what the tool may touch.
+func (c *explainedCall) declaredIn() string {
+	for _, u := range c.world.cfg.Upstreams {
+		own := strings.TrimPrefix(c.tool.Name, u.Prefix+".")
+		if u.Name == c.upstream && u.Mapping != "" && !u.Declared && !u.Unmediated && !u.Tools[own].Declared {
+			return "of the mapping " + u.Mapping + ", whose place declares: of the upstream takes"
+		}
+	}
+	return "in the configuration"
 }
 
 const mostNeeds = 20 // that are printed; the rest is counted
