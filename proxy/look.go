@@ -185,6 +185,24 @@ func requires(t *gate.Tool) []mapping.Role {
 	return roles
 }
 
+// lack says why no call of a tool could be allowed to an agent.
+func (c *catalogue) lack(agent string, t *gate.Tool) (capability.Code, string) {
+	verbs := t.Mapping.Surface()
+	switch v := c.policy.Gate.Call(agent, t, wire.Value{}); {
+	case v.Verb != "":
+		why := fmt.Sprintf("no call of it could be allowed: it may need %v", verbs)
+		if t.Mapping == nil {
+			why += ", as no mapping covers it"
+		}
+		return capability.CapabilityAbsent, why
+	case strings.HasPrefix(v.Why, "toolset of "):
+		return v.Decision.Code, "no call of it is allowed by the " + v.Why
+	case v.Decision.Code == capability.NotAvailable || v.Decision.Code == capability.InvalidConfig:
+		return v.Decision.Code, v.Why
+	}
+	return capability.ScopeViolation, fmt.Sprintf("no call of it could be allowed: what is held of %v is not enough for any", verbs)
+}
+
 func (c *catalogue) show(s *Server, survey *gate.Survey, agent string, t *tool) Shown {
 	one := Shown{Name: t.exposed, Tool: t.gate.Name, Upstream: t.up.Name, Verbs: t.gate.Mapping.Surface(), Requires: requires(t.gate)}
 	for _, v := range one.Verbs {
@@ -196,10 +214,7 @@ func (c *catalogue) show(s *Server, survey *gate.Survey, agent string, t *tool) 
 	case t.blocked != "":
 		one.Code, one.Why = t.blocked, t.why
 	case !c.policy.Gate.Visible(agent, t.gate):
-		one.Code, one.Why = capability.CapabilityAbsent, fmt.Sprintf("no call of it could be allowed: it may need %v", one.Verbs)
-		if t.gate.Mapping == nil {
-			one.Why += ", as no mapping covers it"
-		}
+		one.Code, one.Why = c.lack(agent, t.gate)
 	default:
 		one.Visible = true
 		if scope := narrowing(survey.Scopes(t.gate)); s.isClean([]byte(scope)) {

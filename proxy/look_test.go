@@ -119,3 +119,32 @@ func TestLookAtUnmapped(t *testing.T) {
 		}
 	}
 }
+
+// TestLookAtHidden: an operator is told of what each call lacks: a verb, more of one that is
+// held, or the name of the tool in a toolset.
+func TestLookAtHidden(t *testing.T) {
+	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("list_allowed_directories") + `,` + tool("write_file", "path", "content") + `]`}})
+	w := start(t, map[string]string{"scout": reader, "bound": strings.Replace(reader, "class:", "toolset: [other.*]\nclass:", 1)}, up)
+	for agent, want := range map[string]map[string]string{
+		"scout": {
+			"files__list_allowed_directories": "scope_violation: no call of it could be allowed: what is held of [fs.read] is not enough for any",
+			"files__write_file":               "capability_absent: no call of it could be allowed: it may need [fs.write]",
+		},
+		"bound": {
+			"files__list_allowed_directories": "scope_violation: no call of it is allowed by the toolset of agents/bound",
+			"files__write_file":               "scope_violation: no call of it is allowed by the toolset of agents/bound",
+		},
+	} {
+		looked, _, err := w.server.Look(t.Context(), "agents/"+agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, one := range looked {
+			got[one.Name] = string(one.Code) + ": " + one.Why
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", agent, diff)
+		}
+	}
+}
