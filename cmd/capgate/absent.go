@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,11 @@ func (w *world) absent() (all []capability.Finding) {
 	file := capability.Pos{File: w.cfg.File}
 	if root := w.cfg.Sandbox; !root.IsZero() && !isThere(root.Dir) {
 		say(file, "make it, or name another under sandbox:", "there is no directory %s, which sandbox: names", root.Dir)
+	}
+	if l := w.cfg.Listen; l.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
+			say(file, "name a certificate and its key, which whoever starts serve may read", "serve does not start: the certificate of listen: %s", err)
+		}
 	}
 	for _, name := range w.servers.keeper.Names() {
 		if err := w.servers.keeper.Check(name); err != nil {
