@@ -48,6 +48,7 @@ func Checks() []Check {
 		{"skill_mirror", capability.Warning, "mirrors of skills for agents that are not there", "make a record for the agent, or remove the mirror", loaded("skill_mirror")},
 		{"provider_agent", capability.Warning, "providers for agents that are not there", "make a record for the agent, or take it out of agents:", loaded("provider_agent")},
 		{"provider_tool", capability.Warning, "grants of provider tools that no provider has", "write the name of one that is there", loaded("provider_tool")},
+		{"unserved", capability.Note, "tools of servers that are not there", "add the server to upstreams:, or remove the name", loaded("unserved")},
 		{"skill_readable", capability.Warning, "grants to read where the skills are, hidden ones among them", "keep the skills outside of what agents read; those that are shown are read as skills", grantsOf(skillReadable)},
 		{"skill_name", capability.Note, "skills that are not called what their folder is", "rename the folder", loaded("skill_name")},
 		{"skill_prompt", capability.Note, "skills of one name, which are no prompts to who sees both", "give one of them another name", loaded("skill_prompt")},

@@ -58,7 +58,7 @@ func (w *world) withheld(agent string) []capability.Root {
 
 func (w *world) subject() doctor.Subject {
 	s := doctor.Subject{
-		Findings: append(w.absent(), w.findings...), Own: w.own, OS: runtime.GOOS, Lossy: w.cfg.Guardrail.Continue, Guardrail: capability.Pos{File: w.cfg.File},
+		Findings: slices.Concat(w.absent(), w.unserved(), w.findings), Own: w.own, OS: runtime.GOOS, Lossy: w.cfg.Guardrail.Continue, Guardrail: capability.Pos{File: w.cfg.File},
 		Has: func(program string) bool {
 			_, err := exec.LookPath(program)
 			return err == nil
