@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -123,6 +124,28 @@ func TestServeOneProtocol(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestServeSaysItsEnd: who reads the log sees that the gateway has ended, and what told it to.
+func TestServeSaysItsEnd(t *testing.T) {
+	front, err := proxy.New(t.Context(), proxy.Options{Events: unrecorded{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer front.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, tell := context.WithCancelCause(t.Context())
+	tell(errors.New("hangup signal received"))
+	var text bytes.Buffer
+	if err := serveHTTP(ctx, l, front, slog.New(slog.NewTextHandler(&text, nil))); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(text.String(), `level=INFO msg="the gateway ends" why="hangup signal received"`) {
+		t.Errorf("it says %s", &text)
 	}
 }
 

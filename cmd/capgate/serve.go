@@ -102,6 +102,7 @@ func serveHTTP(ctx context.Context, l net.Listener, front *proxy.Server, log *sl
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+		log.Info("the gateway ends", "why", context.Cause(ctx))
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
