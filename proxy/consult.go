@@ -214,6 +214,9 @@ var (
 	errEnded = errors.New("the gateway ends")
 )
 
+// errKeyless is why a provider is not asked at all, which only a person changes.
+var errKeyless = errors.New("the gateway has no usable key for it")
+
 // send carries the request up, and the answer down. It reports whether nothing of it went up, as it
 // has to be decided anew.
 func (c *consultation) send() (again bool) {
@@ -223,7 +226,7 @@ func (c *consultation) send() (again bool) {
 	}
 	if err != nil {
 		c.server.log.Error("the key of a provider cannot be used", "provider", c.name, "error", err)
-		c.failed(http.StatusBadGateway, errors.New("the gateway has no usable key for it"))
+		c.failed(http.StatusBadGateway, errKeyless)
 		return false
 	}
 	c.key = key

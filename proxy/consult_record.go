@@ -113,8 +113,12 @@ func (c *consultation) sentence(err error) string {
 
 // failed answers in place of a provider that did not.
 func (c *consultation) failed(status int, err error) {
-	ref := c.outcome(0, err.Error())
-	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: "try again later", event: ref})
+	ref, hint := c.outcome(0, err.Error()), laterHint
+	if errors.Is(err, errKeyless) {
+		hint = operatorHint + ", who finds the reason in the log of the gateway"
+		c.w.Header().Set("X-Should-Retry", "false")
+	}
+	c.turnDown(status, denial{code: capability.UpstreamFailed, why: c.sentence(err), hint: hint, event: ref})
 }
 
 // withdrawn answers in place of a provider whose answer the agent may no longer have.

@@ -277,8 +277,9 @@ func TestConsultUnreachable(t *testing.T) {
 	for _, p := range v.vendors {
 		p.Key = func() (string, error) { return "", errors.New("K is empty") }
 	}
-	if resp := v.ask("POST", messages, greeting); resp.StatusCode != 502 || !strings.Contains(text(t, resp), "no usable key") {
-		t.Errorf("%d", resp.StatusCode)
+	resp := v.ask("POST", messages, greeting)
+	if got := text(t, resp); resp.StatusCode != 502 || !strings.Contains(got, "no usable key for it. To proceed, ask the operator, ") || resp.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("%d %s", resp.StatusCode, got)
 	}
 	if n := len(v.saw()); n != 0 {
 		t.Errorf("%d requests", n)
