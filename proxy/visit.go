@@ -83,11 +83,10 @@ func (v *visit) modern(m message, revision string, inBody wire.Value) {
 }
 
 func (v *visit) checkModern(c *call, revision string, inBody wire.Value) (reply, bool) {
-	said, isText := inBody.Str()
 	switch {
 	case revision == "":
 		return c.mismatch("the header " + headerRevision + " is missing"), false
-	case isText && said != revision:
+	case inBody.Kind() == wire.String && !inBody.Equal(revision):
 		return c.mismatch("the header " + headerRevision + " and _meta name different revisions"), false
 	}
 	if r, ok := c.introduced(inBody); !ok {
@@ -109,14 +108,14 @@ func (c *call) introduced(inBody wire.Value) (reply, bool) {
 		r.failure.code = code
 		return r, false
 	}
-	said, isText := inBody.Str()
 	client, _ := c.meta.Get(metaCapabilities)
 	level, levelled := c.meta.Get(metaLogLevel)
 	switch {
-	case !isText:
+	case inBody.Kind() != wire.String:
 		return bad(codeParams, "_meta lacks "+metaVersion)
-	case said != modernRevision:
+	case !inBody.Equal(modernRevision):
 		r, _ := bad(codeVersion, "the revision is not one that is spoken here")
+		said, _ := inBody.Str()
 		r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), said), '}')
 		return r, false
 	case client.Kind() != wire.Object:
