@@ -45,12 +45,12 @@
 // machine that stops loses what the disk had not been given, see [Sync].
 //
 // What an event may hold is the caller's choice: only [Options.Scrub] takes
-// secrets out, and only of objects, links, texts and errors, and, where an event has
-// a code or is a [Refusal] or a [Notice], of its tool, method and argument. Text that
-// is too long is cut, what is no UTF-8 is replaced, so two targets that differ only in
-// bytes that are no text look alike. A hashed object hides a target from who has the
-// file, not from who has the key. Grants and texts are not hashed; the text of a
-// [Decision], which quotes its targets, is left out then.
+// secrets out, and only of objects, links, texts, errors and names of arguments, and,
+// where an event has a code or is a [Refusal] or a [Notice], of its tool, method and
+// argument. Text that is too long is cut, what is no UTF-8 is replaced, so two targets
+// that differ only in bytes that are no text look alike. A hashed object hides a target
+// from who has the file, not from who has the key. Grants, texts and names are not
+// hashed; the text of a [Decision], which quotes its targets, is left out then.
 //
 // Nothing is ever removed: who removes old files tells Verify with
 // VerifyOptions.Since. Files on a system without flock are taken to be in use

@@ -51,7 +51,8 @@ type Event struct {
 	Argument string `json:"argument,omitempty"` // the argument that gave offence
 	Text     string `json:"text,omitempty"`     // for the operator
 
-	Names []string `json:"names,omitempty"` // of the call's arguments
+	Names     []string `json:"names,omitempty"` // of the call's arguments
+	MoreNames int      `json:"more_names,omitempty"`
 
 	Latency time.Duration `json:"latency_ns,omitempty"` // of an outcome, and so are the next two
 	Bytes   int           `json:"bytes,omitempty"`
@@ -110,7 +111,7 @@ func (d *draft) appendEvent(e *Event) error {
 	if d.mac == nil || e.Kind != Decision { // the words of a decision quote its targets
 		d.text("text", d.scrubbed(e.Text))
 	}
-	d.names(e.Names)
+	d.names(e.Names, e.MoreNames)
 	d.number("latency_ns", int64(e.Latency))
 	d.number("bytes", int64(e.Bytes))
 	d.text("error", d.scrubbed(e.Error))
@@ -158,7 +159,7 @@ func (d *draft) also(targets []string) {
 	d.number("more_also", int64(max(0, len(targets)-maxAlso)))
 }
 
-func (d *draft) names(names []string) {
+func (d *draft) names(names []string, more int) {
 	if len(names) == 0 {
 		return
 	}
@@ -167,8 +168,8 @@ func (d *draft) names(names []string) {
 		if i > 0 {
 			d.buf = append(d.buf, ',')
 		}
-		d.buf = appendString(d.buf, name, maxName)
+		d.buf = appendString(d.buf, d.scrubbed(name), maxName)
 	}
 	d.buf = append(d.buf, ']')
-	d.number("more_names", int64(max(0, len(names)-maxNames)))
+	d.number("more_names", int64(more+max(0, len(names)-maxNames)))
 }

@@ -352,7 +352,7 @@ func TestScrub(t *testing.T) {
 		Needs: []guardrail.Need{{Verb: "net.get", Object: "https://x/?k=hunter2"}},
 	})
 	for _, named := range []guardrail.Event{{Kind: guardrail.Refusal}, {Kind: guardrail.Notice}, {Kind: guardrail.Decision, Code: "unknown_tool"}} {
-		named.Tool, named.Method, named.Argument = "a.hunter2", "hunter2/get", "hunter2" // as a server, or an agent, calls it
+		named.Tool, named.Method, named.Argument, named.Names = "a.hunter2", "hunter2/get", "hunter2", []string{"a", "hunter2"} // as a server, or an agent, calls it
 		record(t, l, named)
 	}
 	l.Close()

@@ -71,7 +71,7 @@ func TestCutText(t *testing.T) {
 	key := keyFile(t)
 	long := strings.Repeat("ä", 5000)
 	e := written(t, key, guardrail.Event{
-		Kind: guardrail.Decision, Tool: long, Text: strings.Repeat("\u202e", 5000), Names: strings.Split(strings.Repeat("n,", 99), ","),
+		Kind: guardrail.Decision, Tool: long, Text: strings.Repeat("\u202e", 5000), Names: strings.Split(strings.Repeat("n,", 99), ","), MoreNames: 7,
 		Needs: make([]guardrail.Need, 40),
 	})
 	if want := strings.Repeat("ä", 128) + "…(+9744)"; e.Tool != want {
@@ -80,7 +80,7 @@ func TestCutText(t *testing.T) {
 	if want := strings.Repeat("\u202e", 682) + "…(+12954)"; e.Text != want {
 		t.Errorf("text %q", e.Text)
 	}
-	if len(e.Names) != 64 || len(e.Needs) != 32 || !strings.Contains(e.Line, `"more_needs":8`) || !strings.Contains(e.Line, `"more_names":36`) {
+	if len(e.Names) != 64 || len(e.Needs) != 32 || !strings.Contains(e.Line, `"more_needs":8`) || !strings.Contains(e.Line, `"more_names":43`) {
 		t.Errorf("%s", e.Line)
 	}
 	fits := strings.Repeat("ä", 128)

@@ -213,6 +213,26 @@ func (c *call) event(kind string) *guardrail.Event {
 	return e
 }
 
+// decision begins the record of what is decided of the call. Of its arguments, that has the names.
+func (c *call) decision() *guardrail.Event {
+	e := c.event(guardrail.Decision)
+	if n := c.args.Len(); n > 0 && c.args.Kind() == wire.Object {
+		e.Names = make([]string, 0, min(n, maxNames))
+		for key := range c.args.Members() {
+			if len(e.Names) == maxNames {
+				break
+			}
+			name, _ := key.Str()
+			e.Names = append(e.Names, name)
+		}
+		e.MoreNames = n - len(e.Names)
+	}
+	return e
+}
+
+// maxNames is how many names of arguments an event has.
+const maxNames = 64
+
 // maxNoise is how many events a minute there may be, of each agent and of those who
 // are none, of what was refused before it was decided, and of sessions. Anybody can
 // cause them, and nobody shall fill the disk with them, or hide among them what
@@ -276,7 +296,7 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 	if !c.server.holds(c.credential, c.agent) { // it may have waited for long
 		return c.deny(revoked()), false
 	}
-	e := c.event("decision")
+	e := c.decision()
 	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())
 	if _, err := c.server.events.Record(e); err != nil {
 		c.server.log.Error("a call was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "tool", c.target)

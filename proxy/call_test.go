@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +64,38 @@ func TestCall(t *testing.T) {
 	}
 	if n := len(w.events.of("outcome")); n != 1 {
 		t.Errorf("%d outcomes", n)
+	}
+}
+
+// TestArgumentNames: an event says which arguments a call had, and not what they were.
+func TestArgumentNames(t *testing.T) {
+	s := &scripted{}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	var many strings.Builder
+	for i := range 70 {
+		fmt.Fprintf(&many, `,"n%d":"sesame"`, i)
+	}
+	for _, test := range []struct {
+		args, decision string
+		names          []string
+		more           int
+	}{
+		{`{"path":"` + w.root + `/docs/a.txt","head":10}`, "allow", []string{"path", "head"}, 0},
+		{`{"path":"/etc/passwd","h\u0065ad":4711}`, "deny", []string{"path", "head"}, 0},
+		{`{"path":"/etc/passwd"` + many.String() + `}`, "deny", nil, 7},
+		{`{}`, "deny", nil, 0},
+	} {
+		c.request("tools/call", `{"name":"files__read_text_file","arguments":`+test.args+`}`)
+		all := w.events.of("decision")
+		e := all[len(all)-1]
+		if e.Decision != test.decision || e.MoreNames != test.more || test.more == 0 && !slices.Equal(e.Names, test.names) || test.more > 0 && len(e.Names) != 64 {
+			t.Errorf("%s: %s %v %d", test.args, e.Decision, e.Names, e.MoreNames)
+		}
+		if text := fmt.Sprintf("%+v", e); strings.Contains(text, "sesame") || strings.Contains(text, "4711") {
+			t.Errorf("the value of an argument is recorded: %s", text)
+		}
 	}
 }
 

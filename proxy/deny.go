@@ -42,7 +42,7 @@ func (c *call) deny(v gate.Verdict) reply {
 	if d.ends() {
 		c.abandon()
 	}
-	e := c.event("decision")
+	e := c.decision()
 	e.Decision, e.Code = "deny", string(d.code)
 	if v.Why == "" {
 		v.Why = d.blocked

@@ -102,7 +102,11 @@ func (a *app) printWhole(e *guardrail.Entry) {
 	u.row("upstream", e.Upstream, "")
 	u.row("method", e.Method, "")
 	u.row("tool", e.Tool, "")
-	u.row("names", strings.Join(e.Names, ", "), "of its arguments")
+	names := strings.Join(e.Names, ", ")
+	if e.MoreNames > 0 {
+		names += fmt.Sprintf(", and %d more", e.MoreNames)
+	}
+	u.row("names", names, "of its arguments")
 	for _, n := range e.Needs {
 		at := ""
 		if n.Argument != "" {
