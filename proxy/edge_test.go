@@ -104,6 +104,24 @@ func TestOnlySomeMethodsAskForInput(t *testing.T) {
 	}
 }
 
+// TestOnlySomeMethodsAreAskedDuring: nor may a server of the other era have the agent asked in between, whose client
+// would take the question for what completes its prompt.
+func TestOnlySomeMethodsAreAskedDuring(t *testing.T) {
+	s := &scripted{lists: map[string]string{"prompts/list": `"prompts":[{"name":"p"}]`}}
+	s.reply = func(ctx context.Context, _ upstream.Request, k upstream.Sink) (upstream.Answer, error) {
+		if _, err := k.Ask(ctx, "elicitation/create", []byte(`{"message":"?"}`)); err == nil {
+			t.Error("the question is answered")
+		}
+		return upstream.Answer{Result: []byte(`{"completion":{"values":["x"]}}`)}, nil
+	}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - prompt.get: { names: [\"up.*\"] }\n---\n"},
+		&proxy.Upstream{Name: "up", Prefix: "up", MayAsk: []string{"elicitation"}, Open: s.open})
+	a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/prompt","name":"up__p"},"argument":{"name":"a","value":"b"}}`, `{"elicitation":{}}`)
+	if !strings.Contains(a.Raw, `"values":["x"]`) || strings.Contains(a.Raw, "input_required") {
+		t.Errorf("answered %s", a.Raw)
+	}
+}
+
 // finding 22: a session that has connections of its own is told once that a
 // resource has changed.
 func TestUpdatedOnce(t *testing.T) {

@@ -340,7 +340,7 @@ func (c *call) exchange(o *order) (upstream.Answer, error) {
 		o.again, o.up = p.again, true
 		return c.rounds(ctx, o)
 	}
-	if c.modern && o.line.up().asksClient() {
+	if c.modern && mayNeedInput(o.method) && o.line.up().asksClient() {
 		reach := leash.New(ctx).Within(c.patience(o.line.up()))
 		conn, err := o.line.link.Conn(reach)
 		reach.Cut(nil)
