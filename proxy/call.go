@@ -133,7 +133,7 @@ func (c *call) answer() reply {
 	}
 	for range maxTurns {
 		if counted(c.method) && !c.policy.knows(c.agent) {
-			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: "there is no record of the agent any more"})
+			return c.deny(gate.Verdict{Decision: capability.Denial(capability.Unauthenticated, nil), Why: noRecord})
 		}
 		if r := h(c); !c.stale || c.method == listenMethod {
 			return r
@@ -310,11 +310,15 @@ func (c *call) cutBy() string {
 	switch {
 	case c.server.ctx.Err() != nil:
 		return "the gateway ends; what was asked may or may not have been done"
+	case !c.server.policy.Load().knows(c.agent):
+		return noRecord
 	case !c.server.holds(c.credential, c.agent):
 		return errRevoked.Error()
 	}
 	return "the request was cancelled"
 }
+
+const noRecord = "there is no record of the agent any more"
 
 // outcome records what came of a call that went up.
 func (c *call) outcome(size int, problem string) {

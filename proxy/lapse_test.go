@@ -108,7 +108,13 @@ func TestGoneAgentsEnd(t *testing.T) {
 				w := start(t, map[string]string{"scout": reader, "boss": reader}, up)
 				ended := make(chan time.Duration)
 				c := w.client("scout")
-				go func() { lasted, _ := c.lasts(test.session); ended <- lasted }()
+				go func() {
+					lasted, a := c.lasts(test.session)
+					if !strings.Contains(a.Raw, "there is no record of the agent any more") {
+						t.Errorf("it is told %s", a.Raw)
+					}
+					ended <- lasted
+				}()
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				must(t, os.Remove(filepath.Join(w.dir, "scout.md")))
