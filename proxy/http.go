@@ -52,6 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.consult(w, r, name, path)
 			return
 		}
+		give(w, 0)
 		http.Error(w, "there is nothing here; MCP is at /mcp", http.StatusNotFound)
 		return
 	}
@@ -80,6 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) health(w http.ResponseWriter) {
+	give(w, 0)
 	if s.policy.Load() == nil || s.ctx.Err() != nil {
 		http.Error(w, "not serving", http.StatusServiceUnavailable)
 		return
@@ -121,6 +123,7 @@ func (s *Server) beforePage(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	give(w, 0)
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
@@ -178,6 +181,7 @@ type visit struct {
 // agent is: no header, no name that the client gives itself.
 func (v *visit) recognise() bool {
 	if v.policy == nil {
+		give(v.w, 0)
 		http.Error(v.w, "the gateway is starting", http.StatusServiceUnavailable)
 		return false
 	}

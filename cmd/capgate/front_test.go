@@ -300,3 +300,51 @@ func TestSlowRequestsAreCut(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadAnswersAreCut is R-SEC-10: nobody holds a connection by taking no answer, and least of all whoever has
+// shown no token.
+func TestUnreadAnswersAreCut(t *testing.T) {
+	p := newPlace(t)
+	roster, err := agents.Load(agents.Options{}, filepath.Join(p.dir, "agents"))
+	p.must(err)
+	for name, request := range map[string]string{
+		"health":       "GET /healthz",
+		"nothing":      "GET /else",
+		"no token":     "POST /mcp",
+		"for a page":   "OPTIONS /mcp",
+		"of no policy": "GET /mcp",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const page = "https://app.example.com"
+				front, err := proxy.New(t.Context(), proxy.Options{Events: unrecorded{}, Origins: []string{page}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name != "of no policy" {
+					front.Adopt(&proxy.Policy{Gate: &gate.Gate{Roster: roster}, Hash: "test"})
+				}
+				l := &plug{conns: make(chan net.Conn), ended: make(chan struct{})}
+				ctx, stop := context.WithCancel(t.Context())
+				served := make(chan error, 1)
+				go func() { served <- serveHTTP(ctx, l, front, slog.New(slog.DiscardHandler)) }()
+				near, far := net.Pipe()
+				l.conns <- far
+				_, err = io.WriteString(near, request+" HTTP/1.1\r\nHost: localhost\r\nOrigin: "+page+"\r\nAccess-Control-Request-Method: POST\r\n\r\n")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				_ = near.SetWriteDeadline(time.Now().Add(time.Second)) // its end takes none
+				if _, err := near.Write([]byte("GET")); !errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("after a minute, what is sent ends with %v", err)
+				}
+				_ = near.Close()
+				stop()
+				if err := errors.Join(<-served, front.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
