@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,6 +25,21 @@ func (e *Error) Error() string {
 		return at + ": " + e.Text
 	}
 	return e.Text
+}
+
+// hinted writes an error for the log, each with what to do about it.
+func hinted(err error) string {
+	all := Errors(err)
+	if len(all) == 0 {
+		return err.Error()
+	}
+	lines := make([]string, len(all))
+	for i, e := range all {
+		if lines[i] = e.Error(); e.Hint != "" {
+			lines[i] += "; " + e.Hint
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Errors takes apart what [Load] and [Parse] return: every error of the file, in

@@ -128,7 +128,7 @@ func (l *Live) Reload() error {
 		next.config = c
 	}
 	if next.err != nil {
-		l.log.Error("configuration refused; the last good one stays in force", "error", next.err)
+		l.log.Error("configuration refused; the last good one stays in force", "error", hinted(next.err))
 	} else {
 		l.log.Info("configuration loaded", "file", l.file)
 	}

@@ -70,7 +70,8 @@ func TestLive(t *testing.T) {
 	}
 	c.write(t, bad)
 	c.inForce(t, "two", c.Reload(), true)
-	if len(config.Errors(c.Err())) != 1 || !strings.Contains(c.log.String(), "the last good one stays in force") {
+	all := config.Errors(c.Err())
+	if len(all) != 1 || all[0].Hint == "" || !strings.Contains(c.log.String(), "the last good one stays in force") || !strings.Contains(c.log.String(), "; "+all[0].Hint) {
 		t.Error(c.Err(), c.log)
 	}
 	before := c.log.Len()
