@@ -145,11 +145,14 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 // weigh refuses a record that would keep its agent from everything, and grants in it that would mean
 // nothing, as those of an agent that is there are refused. It says what else of it is odd.
 func (a *app) weigh(w *world, d agents.Draft) error {
+	var above capability.Chain
 	if d.Parent != "" {
 		// Below an agent that is not there, the new one could do nothing.
-		if _, err := w.agent(d.Parent); err != nil {
+		parent, err := w.agent(d.Parent)
+		if err != nil {
 			return err
 		}
+		above = w.below(parent)
 	}
 	ag := &agents.Agent{ID: d.ID}
 	if d.Sandbox != "" {
@@ -171,7 +174,21 @@ func (a *app) weigh(w *world, d agents.Draft) error {
 	for _, f := range findings {
 		a.ui.finding(a.ui.std.err, f)
 	}
-	return effective(set, d.Grants)
+	if err := effective(set, d.Grants); err != nil {
+		return err
+	}
+	a.ui.warnWide(set)
+	a.ui.warnBeyond(above, set)
+	return nil
+}
+
+// below is what an agent, and those above it, let an agent have that hangs from it.
+func (w *world) below(parent *agents.Agent) capability.Chain {
+	chain, err := w.roster.Chain(parent.ID)
+	if err != nil {
+		return nil // its record is broken, as is said elsewhere
+	}
+	return append(capability.Chain{{Name: "parent " + parent.ID, Set: parent.Giveable()}}, chain[1:]...)
 }
 
 // unclaimed refuses the id of an agent, also of one that is gone and has left tokens: whoever has one of

@@ -85,11 +85,11 @@ func (a *app) grant(w *world, ag *agents.Agent, specs []capability.Spec, yes boo
 	}
 	for g := range set.All() {
 		fmt.Fprintf(shown, "%s %s  %s\n", a.ui.paint(green, "+"), plain(g.String()), a.ui.paint(riskColor(g.Risk()), g.Risk().String()))
-		if g.Wide() != "" {
-			a.ui.line(a.ui.std.err, yellow, "warning", g.Wide())
-		}
 	}
-	w.warnBeyond(a.ui, ag, set)
+	a.ui.warnWide(set)
+	if chain, err := w.roster.Chain(ag.ID); err == nil {
+		a.ui.warnBeyond(chain[1:], set)
+	}
 	if err := a.confirm(fmt.Sprintf("widen %s in %s?", ag.ID, a.ui.short(ag.File)), yes); err != nil {
 		return err
 	}
@@ -110,13 +110,18 @@ func effective(set *capability.Set, specs []capability.Spec) error {
 	return nil
 }
 
-// warnBeyond says what of a new grant the agents above will not let through.
-func (w *world) warnBeyond(u *ui, ag *agents.Agent, set *capability.Set) {
-	chain, err := w.roster.Chain(ag.ID)
-	if err != nil {
-		return
+// warnWide says which of new grants are wider than most.
+func (u *ui) warnWide(set *capability.Set) {
+	for g := range set.All() {
+		if g.Wide() != "" {
+			u.line(u.std.err, yellow, "warning", g.Wide())
+		}
 	}
-	for _, link := range chain[1:] {
+}
+
+// warnBeyond says what of new grants the agents above will not let through.
+func (u *ui) warnBeyond(above capability.Chain, set *capability.Set) {
+	for _, link := range above {
 		for _, gap := range link.Set.Covers(set) {
 			u.line(u.std.err, yellow, "warning", fmt.Sprintf("%s does not allow %s; until it does, that part stays denied", link.Name, gapText(gap)))
 		}
