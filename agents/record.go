@@ -97,10 +97,18 @@ func ofOtherClass(root *yaml.Node) bool {
 	for i := 0; i < len(root.Content); i += 2 {
 		if root.Content[i].Value == "class" {
 			v := root.Content[i+1]
-			classes, other = classes+1, isText(v) && !isAgentClass(v.Value)
+			classes, other = classes+1, isText(v) && !isAgentClass(v.Value) && !(isNamedAgent(root) && isNearly(v.Value, "agent"))
 		}
 	}
 	return classes == 1 && other
+}
+
+func isNearly(word, meant string) bool { return capability.Closest(word, []string{meant}) != "" }
+
+// isNamedAgent reports whether a record goes by the name of an agent.
+func isNamedAgent(root *yaml.Node) bool {
+	id, _ := child(root, "id")
+	return id != nil && strings.HasPrefix(id.Value, "agents/")
 }
 
 // isAgentClass reports whether a class is the one of agents, or was to be.
