@@ -127,6 +127,9 @@ func (p *parser) markdownForm() (form, error) {
 		return form{}, p.invalid(capability.Pos{Line: p.bodyLine + 1, Col: 1},
 			fmt.Sprintf("the text begins with %s:, as if the frontmatter went on", key), "move it above the closing ---, or begin the text with a word")
 	}
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(p.body), "---"); ok && len(p.root.Content) == 0 && strayKey(rest) != "" {
+		return form{}, p.invalid(capability.Pos{Line: 1, Col: 1}, "the frontmatter begins behind an empty line", "begin the file with ---")
+	}
 	block := holdsTag(p.body, "permissions")
 	switch {
 	case block && p.has("class", "capabilities", "access", "sandbox"):
