@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -108,8 +109,20 @@ func (u *ui) fail(err error) {
 		u.wrong(strings.TrimPrefix(u.place(e.Pos)+": "+e.Text, ": "), cmp.Or(e.Hint, hint))
 		return
 	}
+	hint = cmp.Or(remedy(err), hint)
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
 	u.wrong(strings.Join(lines, "; "), hint)
+}
+
+// remedy says what can be done where a disk does not take what is written, "" for anything else.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "make room on the disk"
+	case errors.Is(err, syscall.EROFS):
+		return "for what the gateway keeps, state: of the configuration names another folder"
+	}
+	return ""
 }
 
 func (u *ui) wrong(text, hint string) {

@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -22,6 +25,24 @@ func TestLostOutput(t *testing.T) {
 		code := run(t.Context(), append([]string{"-c", filepath.Join(p.dir, "capgate.yml")}, args...), stdio{out: new(full), err: &errs})
 		if code == exitOK || strings.Count(errs.String(), "error: ") != 1 || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: exit %d: %s", args, code, errs.String())
+		}
+	}
+}
+
+// TestFailRemedy: what a disk refuses has a hint of its own, whoever wanted to write.
+func TestFailRemedy(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{broken(fmt.Errorf("update x: %w", syscall.ENOSPC), "capgate agents token list shows which tokens there are"), "make room on the disk"},
+		{fmt.Errorf("the log of events: %w", &os.PathError{Op: "mkdir", Path: "/x", Err: syscall.EROFS}), "for what the gateway keeps, state: of the configuration names another folder"},
+		{broken(errors.New("odd"), "do this"), "do this"},
+	} {
+		var errs bytes.Buffer
+		newUI(stdio{out: &errs, err: &errs}).fail(c.err)
+		if got := errs.String(); !strings.HasSuffix(got, "capgate: hint: "+c.want+"\n") {
+			t.Errorf("%v: %s", c.err, got)
 		}
 	}
 }
