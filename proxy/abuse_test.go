@@ -85,6 +85,20 @@ func saysExpired(t *testing.T, a said, want bool) {
 	}
 }
 
+// namesToken checks that the operator is told which token was shown, if one was: in the event and
+// nowhere else, and without its secret.
+func namesToken(t *testing.T, a said, told string, header []string) {
+	t.Helper()
+	want := a.Status == 401 && len(header) == 2 && strings.HasPrefix(header[1], "Bearer cg_") && !strings.Contains(a.Raw, " expired at ")
+	id, secret := "", "none"
+	if want {
+		id, secret, _ = strings.Cut(strings.TrimPrefix(header[1], "Bearer cg_"), "_")
+	}
+	if strings.Contains(told, "it shows cg_"+id+"_…") != want || strings.Contains(a.Raw, "it shows") || want && strings.Contains(told, secret) {
+		t.Errorf("the event says %q, the answer %s", told, a.Raw)
+	}
+}
+
 // TestNobody: who shows no good token of an agent, or comes from elsewhere, is
 // turned away with an event, and nothing of what it sent is read.
 func TestNobody(t *testing.T) {
@@ -135,9 +149,11 @@ func TestNobody(t *testing.T) {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 			saysExpired(t, a, test.name == "expired")
-			if n := len(w.events.of("refusal")) - before; n != 1 {
-				t.Errorf("%d events", n)
+			all := w.events.of("refusal")[before:]
+			if len(all) != 1 {
+				t.Fatalf("%d events", len(all))
 			}
+			namesToken(t, a, all[0].Text, test.header)
 		})
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+"/mcp?token="+good+"&access_token="+good, strings.NewReader(hello))

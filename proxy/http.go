@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -150,10 +149,14 @@ func isLocalOrigin(origin string) bool {
 
 // turnAway refuses a request before anything of it is read.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code capability.Code, why string) {
-	e := &guardrail.Event{Kind: "refusal", Code: string(code), Text: why, Method: r.Method}
-	d := denial{code: code, why: why, event: s.record(e)}
+	s.turnAs(w, r, status, denial{code: code, why: why}, why)
+}
+
+// turnAs does so, and tells the operator something else than who has sent it.
+func (s *Server) turnAs(w http.ResponseWriter, r *http.Request, status int, d denial, told string) {
+	d.event = s.record(&guardrail.Event{Kind: "refusal", Code: string(d.code), Text: told, Method: r.Method})
 	if d.event != "" { // as many lines as events: anybody can cause them
-		s.log.Warn("a request is turned away", "status", status, "from", r.RemoteAddr, "why", why, "event", d.event)
+		s.log.Warn("a request is turned away", "status", status, "from", r.RemoteAddr, "why", told, "event", d.event)
 	}
 	f := s.word(d).failure()
 	answer := reply{failure: f}
@@ -187,17 +190,22 @@ func (v *visit) recognise() bool {
 	}
 	shown := v.r.Header["Authorization"]
 	why := "the request shows no token of an agent: send Authorization: Bearer with one that capgate agents token issue has printed"
+	told := ""
 	if len(shown) == 1 {
 		if scheme, token, ok := strings.Cut(shown[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
 			token = strings.TrimSpace(token)
 			if c, ok := v.issued(token); ok {
 				return v.admit(c.Agent, c.ID)
 			}
-			why = cmp.Or(v.outlived(token), why)
+			if old := v.outlived(token); old != "" {
+				why = old
+			} else if agents.IsToken(token) { // somebody may go on with one that was revoked
+				told = "; it shows " + agents.WithoutTokens(token)
+			}
 		}
 	}
 	v.w.Header().Set("WWW-Authenticate", `Bearer realm="capgate"`)
-	v.server.turnAway(v.w, v.r, http.StatusUnauthorized, capability.Unauthenticated, why)
+	v.server.turnAs(v.w, v.r, http.StatusUnauthorized, denial{code: capability.Unauthenticated, why: why}, why+told)
 	return false
 }
 
