@@ -49,7 +49,7 @@ func (a *app) eventsTail() *cobra.Command {
 		Use:     "tail",
 		Short:   "Show the last events, and those to come",
 		Example: "  capgate events tail -f\n  capgate events tail -f --agent scout --decision deny",
-		Args:    cobra.NoArgs,
+		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.tail(cmd.Context(), want, follow)
 		},
@@ -88,7 +88,7 @@ func (a *app) eventsQuery() *cobra.Command {
 			"--ref it explains a single one: a denial names it. With --json it prints the events\n" +
 			"as they are written, one a line.",
 		Example: "  capgate events query --agent scout --decision deny --since 24h\n  capgate events query --ref 1f0c9ab25d3e4f67",
-		Args:    cobra.NoArgs,
+		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
 		RunE: func(*cobra.Command, []string) error {
 			f, err := want.filter(time.Now())
 			if err != nil {
@@ -112,6 +112,17 @@ func (a *app) eventsQuery() *cobra.Command {
 	cmd.Flags().StringVar(&want.ref, "ref", "", "the `reference` of one event, or the beginning of it")
 	cmd.Flags().IntVar(&want.limit, "limit", 0, "how `many` to show, the newest; 0 for all")
 	return cmd
+}
+
+// noEmptyFlag refuses a flag that is given and says nothing, as where a variable of a script is empty:
+// without it, more would match, or less be checked, than was asked for.
+func noEmptyFlag(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"agent", "code", "decision", "tool", "kind", "since", "ref", "anchor"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is given, and says nothing", name)
+		}
+	}
+	return nil
 }
 
 // eventFilter is what a person asks for.

@@ -25,7 +25,7 @@ func (a *app) eventsVerify() *cobra.Command {
 			"nobody can know from the folder alone. With an anchor, a checkpoint that was kept\n" +
 			"elsewhere, it knows more.",
 		Example: "  capgate events verify --anchor /mnt/elsewhere/capgate.checkpoint",
-		Args:    cobra.NoArgs,
+		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
 		RunE: func(*cobra.Command, []string) error {
 			o, err := a.measure(anchor, since)
 			if err != nil {
