@@ -91,6 +91,9 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
+var errCrowd = errors.New("too many files are open")
+
+// marked opens connections for servers, as far as there are files for them.
 func marked(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTime)
@@ -98,6 +101,9 @@ func marked(dial DialFunc) DialFunc {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, &dialError{err}
+		}
+		if crowds(conn) {
+			return nil, &dialError{errors.Join(errCrowd, conn.Close())}
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			return &outlet{tcp}, nil

@@ -82,11 +82,22 @@ func TestCrowdLeavesFiles(t *testing.T) {
 	}
 }
 
-// TestCrowdOfCalls: nor do calls of agents, each of which has a connection to its server.
-func TestCrowdOfCalls(t *testing.T) {
+// slowServer is a server over HTTP whose tool wait takes until the test ends, and which tells
+// its sessions events. It counts what is up.
+func slowServer(t *testing.T) (url string, up *atomic.Int32) {
 	over := make(chan struct{})
-	var up atomic.Int32
+	up = new(atomic.Int32)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			up.Add(1)
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+			return
+		}
 		var m struct {
 			ID     json.RawMessage
 			Method string
@@ -112,12 +123,18 @@ func TestCrowdOfCalls(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result[m.Method])
 	}))
-	defer server.Close()
-	defer close(over)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(over) })
+	return server.URL, up
+}
+
+// TestCrowdOfCalls: nor do calls of agents, each of which has a connection to its server.
+func TestCrowdOfCalls(t *testing.T) {
+	url, up := slowServer(t)
 	p := newPlace(t)
 	p.write(map[string]string{
 		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
-		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q }\n", server.URL),
+		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q }\n", url),
 	})
 	token := p.run("agents", "token", "issue", "scout")
 	at := p.serveWith(96)
@@ -151,5 +168,64 @@ func TestCrowdOfCalls(t *testing.T) {
 	case got := <-early:
 		t.Errorf("beside %d calls that are up, one more is answered %s", up.Load(), got)
 	default:
+	}
+}
+
+// TestCrowdOfSessions: nor do sessions, each of which has connections of its own to a server that may ask.
+func TestCrowdOfSessions(t *testing.T) {
+	url, up := slowServer(t)
+	p := newPlace(t)
+	p.write(map[string]string{
+		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
+		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q, may_ask: [elicitation] }\n", url),
+	})
+	token := p.run("agents", "token", "issue", "scout")
+	at := p.serveWith(96)
+	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: 10 * time.Second}
+	defer one.CloseIdleConnections()
+	ask := func(session, body string) (answer, opened string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(body))
+		p.must(err)
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session,
+		} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		resp, err := one.Do(r)
+		if err != nil {
+			return err.Error(), ""
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.Status + " " + string(text), resp.Header.Get("Mcp-Session-Id")
+	}
+	failed := false
+	for range 90 {
+		answer, session := ask("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+		if !strings.HasPrefix(answer, "200 ") {
+			t.Fatalf("beside %d connections to servers, initialize is answered %s", up.Load(), answer)
+		}
+		answer, _ = ask(session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"web__echo","arguments":{}}}`)
+		if failed = strings.Contains(answer, "upstream_failed"); failed {
+			break
+		}
+		if !strings.Contains(answer, "called") {
+			t.Fatalf("beside %d connections to servers, a call is answered %s", up.Load(), answer)
+		}
+	}
+	if !failed || up.Load() < 10 {
+		t.Errorf("beside %d connections to servers, a call has failed: %v", up.Load(), failed)
+	}
+	p.run("agents", "token", "revoke", "--agent", "scout")
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		answer, _ := ask("", `{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+		if strings.HasPrefix(answer, "401 ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a token that is revoked is good in a crowd: %s", answer)
+		}
 	}
 }

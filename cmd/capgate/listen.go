@@ -33,7 +33,7 @@ func (a *app) at(cfg *config.Config, view capability.View) (*config.Config, erro
 
 // listen opens what agents connect to.
 func listen(ctx context.Context, w *world, log *slog.Logger) (net.Listener, error) {
-	c, room := w.cfg.Listen, min(openFiles()/3, mostConnections) // a call takes one more file, to its server
+	c, room := w.cfg.Listen, min(openFiles()/4, mostConnections) // a call takes one more file, to its server
 	if c.Socket != "" {
 		l, err := listenUnix(ctx, c.Socket)
 		if err != nil {
