@@ -47,7 +47,9 @@ func TestCanonical(t *testing.T) {
 		{"fs.read{glob=../*}", "../*", "", nil},
 		{"net.get{url=HTTPS://Example.com/x}", "example.com:443", "", nil},
 		{"proc.exec{argv=[git,\"a b\",\"\"]}", `git "a b" ""`, "/w", nil},
-		{"proc.eval{command=\"ls a\",cwd=src}", "", "/w/src", nil},
+		{"proc.exec{command=\"git log | sh\"}", "git log | sh", "/w", nil},
+		{"proc.eval{command=\"ls a\",cwd=src}", "ls a", "/w/src", nil},
+		{"proc.eval{command=\" git  log | sh\"}", " git  log | sh", "/w", nil},
 		{"memory.read{key=k}", "k", "", nil},
 	} {
 		need, err := capability.ParseRequirement(c.text, v)

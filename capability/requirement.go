@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -17,6 +18,7 @@ type Requirement struct {
 	path    Path        // fs: what is touched; proc: the working directory
 	target  Target      // net
 	argv    []string    // proc.exec
+	line    string      // proc: what only a shell can run, as it was written
 	joined  string      // argv as patterns see it
 	excess  string      // what the arguments make the program do beyond its name, "" if nothing
 	touches []Path      // proc.exec: the words a program could take as paths
@@ -216,11 +218,11 @@ func Shell(verb Verb, v View, cwd Path, line string) (*Requirement, error) {
 		if strings.TrimSpace(line) == "" || strings.ContainsRune(line, 0) {
 			return nil, &Malformed{Text: "is no command line"}
 		}
-		return &Requirement{verb: verb, path: cwd}, nil
+		return &Requirement{verb: verb, path: cwd, line: line}, nil
 	case err != nil:
 		return nil, err
 	case !plain:
-		return &Requirement{verb: verb, path: cwd, opaque: "the command line needs a shell, which is proc.eval"}, nil
+		return &Requirement{verb: verb, path: cwd, line: line, opaque: "the command line needs a shell, which is proc.eval"}, nil
 	}
 	return Exec(v, cwd, argv)
 }
@@ -383,7 +385,7 @@ func (r *Requirement) Object() string {
 	case shapeHost:
 		return r.target.String()
 	case shapeProgram:
-		return strings.Join(r.argv, " ")
+		return cmp.Or(r.line, strings.Join(r.argv, " "))
 	}
 	words := r.words
 	if r.verb == readResource && len(words) > 0 {
@@ -397,7 +399,7 @@ func (r *Requirement) Object() string {
 // words of a command apart from each other.
 func (r *Requirement) Canonical() string {
 	switch entry, _ := Lookup(r.verb); {
-	case entry.shape() == shapeProgram && r.verb == "proc.exec":
+	case len(r.argv) > 0:
 		return commandLine(r.argv)
 	case entry.shape() != shapePath:
 		return r.Object()

@@ -213,7 +213,7 @@ func TestRequireProgram(t *testing.T) {
 		{"empty argv", `{argv: proc.exec}`, `{"argv":[]}`, "malformed_arguments: the argument argv names no program"},
 		{"argv with a number", `{argv: proc.exec}`, `{"argv":["git",1]}`, "malformed_arguments: the argument argv is an array, where an array of nothing but text belongs"},
 		{"argv with an object", `{argv: proc.exec}`, `{"argv":{"0":"git"}}`, "malformed_arguments: the argument argv is an object, where text belongs"},
-		{"shell line", `{cmd: proc.eval}`, `{"cmd":"a | b"}`, "proc.eval @ cmd"},
+		{"shell line", `{cmd: proc.eval}`, `{"cmd":"a | b"}`, "proc.eval a | b @ cmd"},
 		{"argv for a shell", `{cmd: proc.eval}`, `{"cmd":["a"]}`, "malformed_arguments: the argument cmd is an array, where text belongs"},
 		{"empty line", `{cmd: proc.eval}`, `{"cmd":"  "}`, "malformed_arguments: the argument cmd is no command line"},
 		{"several commands", `{"cmds[*]": proc.exec}`, `{"cmds":["git log","rg x"]}`, "proc.exec git log @ cmds[0]\nproc.exec rg x @ cmds[1]"},
@@ -233,10 +233,10 @@ func TestRequireProgram(t *testing.T) {
 		{"argv alone", `{args: {argv: proc.exec}}`, `{"args":["git"]}`, "proc.exec git @ args"},
 		{"argv alone, absent", `{args: {argv: proc.exec}}`, `{}`, "malformed_arguments: the argument args is missing, and what the tool takes instead is not known"},
 		{"argv alone, with a default", `{args: {argv: proc.exec, default: [git, status]}}`, `{}`, "proc.exec git status @ args"},
-		{"directory with a default", `{cmd: proc.eval, cwd: {in: proc.eval, default: /srv}}`, `{"cmd":"a"}`, "proc.eval @ cmd"},
+		{"directory with a default", `{cmd: proc.eval, cwd: {in: proc.eval, default: /srv}}`, `{"cmd":"a"}`, "proc.eval a @ cmd"},
 		{"directory without a program", `{cmd: {verb: proc.eval, optional: true}, cwd: {in: proc.eval}}`, `{"cwd":"/x"}`, "malformed_arguments: the argument cwd is the directory of a program, and the call names none"},
 		{"environment without a program", `{cmd: {verb: proc.eval, optional: true}, env: {env: proc.eval}}`, `{"env":{}}`, "malformed_arguments: the argument env is the environment of a program, and the call names none"},
-		{"both kinds", `{cmd: proc.eval, argv: proc.exec}`, `{"argv":["git"],"cmd":"a;b"}`, "proc.exec git @ argv\nproc.eval @ cmd"},
+		{"both kinds", `{cmd: proc.eval, argv: proc.exec}`, `{"argv":["git"],"cmd":"a;b"}`, "proc.exec git @ argv\nproc.eval a;b @ cmd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, required(t, parseTool(t, tt.tool), tt.args)); diff != "" {
