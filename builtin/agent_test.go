@@ -134,6 +134,9 @@ func callContext(ctx context.Context, t testing.TB, conn upstream.Conn, tool, ar
 	if err := json.Unmarshal(answer.Result, &o); err != nil {
 		t.Fatal(err)
 	}
+	if answer.Failed != o.IsError {
+		t.Errorf("%s %s: failed %v, and isError %v", tool, args, answer.Failed, o.IsError)
+	}
 	return o
 }
 

@@ -148,7 +148,7 @@ func (c *conn) run(ctx context.Context, t *tool, args wire.Value, m *memory) (up
 func failed(err error) (upstream.Answer, error) {
 	var r result
 	r.text(err.Error())
-	return upstream.Answer{Result: r.encode(true)}, nil
+	return upstream.Answer{Result: r.encode(true), Failed: true}, nil
 }
 
 // Notify takes a notification. None means anything to a server of ours: a call

@@ -327,6 +327,14 @@ func (c *call) outcome(size int, problem string) {
 	c.server.record(e)
 }
 
+// fault is what went wrong by the word of a tool itself, "" for nothing.
+func (c *call) fault(answer upstream.Answer) string {
+	if answer.Failed && c.method == "tools/call" {
+		return "the tool says that it failed"
+	}
+	return ""
+}
+
 // grantText is the text of the grant that decided, if one did.
 func grantText(g *capability.Grant) string {
 	if g == nil {

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"capgate/upstream"
 )
 
 // TestHintOfArguments: a schema may list more than the mapping knows, and to call
@@ -95,6 +98,24 @@ func TestArgumentNames(t *testing.T) {
 		}
 		if text := fmt.Sprintf("%+v", e); strings.Contains(text, "sesame") || strings.Contains(text, "4711") {
 			t.Errorf("the value of an argument is recorded: %s", text)
+		}
+	}
+}
+
+// TestFailedOutcome: an outcome says that a tool has failed, by its own word.
+func TestFailedOutcome(t *testing.T) {
+	for _, failed := range []bool{true, false} {
+		s := &scripted{reply: func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			return upstream.Answer{Result: fmt.Appendf(nil, `{"content":[],"isError":%v}`, failed), Failed: failed}, nil
+		}}
+		w := start(t, map[string]string{"scout": reader}, files(t, s))
+		c := w.client("scout")
+		c.initialize("{}")
+		c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a.txt"}}`)
+		for _, e := range w.events.of("outcome") {
+			if e.Bytes == 0 || (e.Error != "") != failed {
+				t.Errorf("failed %v: an outcome of %d bytes, and the error %q", failed, e.Bytes, e.Error)
+			}
 		}
 	}
 }

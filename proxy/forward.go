@@ -192,7 +192,7 @@ func (c *call) forward(o *order) reply {
 		c.outcome(len(answer.Error), "the server answered with an error")
 		return c.translated(o, answer.Error)
 	}
-	c.outcome(len(answer.Result), "")
+	c.outcome(len(answer.Result), c.fault(answer))
 	result, ok := c.server.clean(answer.Result)
 	if !ok {
 		return c.broken(o, errScrubbed)

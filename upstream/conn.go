@@ -87,6 +87,7 @@ type Answer struct {
 	Result []byte // the value of "result", an object
 	Error  []byte // the value of "error": an object with a code and a message
 	Type   string // the result's resultType, "" when it does not say
+	Failed bool   // the result is that of a tool, and says that it failed
 }
 
 // Sink takes what a server sends besides the answer. Its methods are called

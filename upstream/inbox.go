@@ -229,7 +229,7 @@ func (p *pipe) answered(m message) {
 		return
 	}
 	c.reply <- reply{answer: Answer{
-		Result: keep(m.answer.Result, c.into), Type: m.answer.Type,
+		Result: keep(m.answer.Result, c.into), Type: m.answer.Type, Failed: m.answer.Failed,
 		Error: keep(m.answer.Error, c.into),
 	}}
 }

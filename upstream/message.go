@@ -72,6 +72,8 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 			return m, errNotMessage
 		}
 		m.answer.Result = result.Raw()
+		is, _ := result.Get("isError")
+		m.answer.Failed, _ = is.Bool()
 		if v, ok := result.Get("resultType"); ok {
 			if m.answer.Type, _ = v.Str(); m.answer.Type == "" {
 				return m, errNotMessage

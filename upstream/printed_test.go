@@ -20,6 +20,9 @@ func printed() []struct {
 		{`"result":{"content":[{"type":"text","text":"a\u0000"},{"type":"text","text":"\ud800 b"}]}`, true},
 		{`"result":{"content":[{"type":"resource","resource":{"uri":"f:/a","text":"\u0000"}}]}`, true},
 		{`"result":{"structuredContent":{"Path":1,"PATH":2,"in":[{"\u0000":"\udc00"}]},"content":[]}`, true},
+		{`"result":{"content":[],"isError":true}`, true},
+		{`"result":{"content":[],"isError":false}`, true},
+		{`"result":{"content":[],"isError":"true"}`, true},
 		{`"error":{"code":-32000,"message":"\u0000","data":{"Path":1,"PATH":"\ud800"}}`, true},
 		{`"error":{"code":-32042,"message":"","data":{"Path":1,"PATH":2}}`, false},
 		{`"error":{"code":-32042,"message":"\u0000","data":{}}`, false},
@@ -51,6 +54,8 @@ func TestPrinted(t *testing.T) {
 		switch got := string(answer.Result) + string(answer.Error); {
 		case p.passed && (err != nil || got != want):
 			t.Errorf("%s: got %s, %v", p.member, got, err)
+		case answer.Failed != strings.Contains(p.member, `"isError":true`):
+			t.Errorf("%s: the tool failed: %v", p.member, answer.Failed)
 		case !p.passed && !strings.Contains(failureOf(t, err).Error(), "answered with what cannot be read"):
 			t.Errorf("%s: %v", p.member, err)
 		}
