@@ -128,6 +128,9 @@ func (g *Gate) all(line agents.Lineage, name string, needs []mapping.Need) Verdi
 			v.Decision, v.Why, v.Argument = g.Fence.Deny(need), Fenced, needs[i].Argument
 			return v
 		}
+		if grant := v.Decision.Grant(); grant != nil && len(needs) > 1 && !slices.Contains(v.Grants, grant) {
+			v.Grants = append(v.Grants, grant)
+		}
 	}
 	if entry, need := approver(line, name, needs); entry != "" {
 		v.Decision, v.Approve = capability.Denial(capability.RequiresApproval, need), entry

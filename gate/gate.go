@@ -39,6 +39,10 @@ type Verdict struct {
 	// one when all are allowed. Without any requirement it denies.
 	Decision capability.Decision
 
+	// Grants are those that allowed something of a call that needs several things,
+	// each once.
+	Grants []*capability.Grant
+
 	// Needs is everything that the call needs, as far as it could be read.
 	Needs []mapping.Need
 

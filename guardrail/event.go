@@ -10,7 +10,7 @@ const (
 	Decision = "decision" // a call was allowed or denied
 	Outcome  = "outcome"  // what became of an allowed call
 	Refusal  = "refusal"  // a message was refused before there was anything to decide
-	Notice   = "notice"   // start, stop, reload, pin, session, grant
+	Notice   = "notice"   // start, stop, reload, pin, session, token, login
 )
 
 // The kinds of lines that a log writes by itself; no event may call itself so.
@@ -45,7 +45,7 @@ type Event struct {
 	Decision string `json:"decision,omitempty"` // "allow" or "deny"
 	Code     string `json:"code,omitempty"`
 	Needs    []Need `json:"needs,omitempty"`
-	Grant    string `json:"grant,omitempty"`    // the grant that decided
+	Grant    string `json:"grant,omitempty"`    // the grant that decided, or all that did
 	Link     string `json:"link,omitempty"`     // the link of the chain that denied
 	Policy   string `json:"policy,omitempty"`   // hash of the policy in force
 	Argument string `json:"argument,omitempty"` // the argument that gave offence

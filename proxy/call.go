@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"capgate/capability"
@@ -297,7 +298,7 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 		return c.deny(revoked()), false
 	}
 	e := c.decision()
-	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v.Decision.Grant())
+	e.Decision, e.Needs, e.Grant = "allow", needsOf(v), grantText(v)
 	if _, err := c.server.events.Record(e); err != nil {
 		c.server.log.Error("a call was not forwarded, because it could not be recorded", "error", err, "agent", c.agent, "tool", c.target)
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: unrecorded}), false
@@ -335,12 +336,16 @@ func (c *call) fault(answer upstream.Answer) string {
 	return ""
 }
 
-// grantText is the text of the grant that decided, if one did.
-func grantText(g *capability.Grant) string {
-	if g == nil {
-		return ""
+// grantText is the text of the grant that allowed a call, or of all that did.
+func grantText(v gate.Verdict) string {
+	if g := v.Decision.Grant(); g != nil && len(v.Grants) < 2 {
+		return g.String()
 	}
-	return g.String()
+	texts := make([]string, len(v.Grants))
+	for i, g := range v.Grants {
+		texts[i] = g.String()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // reference makes the text that ties the events of one call.

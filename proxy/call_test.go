@@ -120,6 +120,35 @@ func TestFailedOutcome(t *testing.T) {
 	}
 }
 
+// TestGrantsOfEvent: where a call needs several things, the event has every grant that allowed one,
+// once.
+func TestGrantsOfEvent(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("edit_file", "path") + `,` + tool("move_file", "source", "destination") + `]`}}
+	w := start(t, map[string]string{"scout": `---
+class: agent
+capabilities:
+  - fs.read: { in: $ROOT, paths: [docs] }
+  - fs.write: { in: $ROOT, paths: [docs/a] }
+  - fs.write: { in: $ROOT, paths: [docs/b] }
+  - fs.delete: { in: $ROOT, paths: [docs] }
+---
+`}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	at := `"` + w.root + `/docs/`
+	for i, test := range []struct{ call, want string }{
+		{`{"name":"files__edit_file","arguments":{"path":` + at + `a"}}`, "fs.read docs; fs.write docs/a"},
+		{`{"name":"files__move_file","arguments":{"source":` + at + `c","destination":` + at + `b/x"}}`, "fs.read docs; fs.delete docs; fs.write docs/b"},
+	} {
+		c.request("tools/call", test.call)
+		all := w.events.of("decision")
+		got := strings.NewReplacer("{in="+w.root+",paths=[", " ", "]}", "").Replace(all[len(all)-1].Grant)
+		if len(all) != i+1 || all[i].Decision != "allow" || !slices.Equal(slices.Sorted(strings.SplitSeq(got, "; ")), slices.Sorted(strings.SplitSeq(test.want, "; "))) {
+			t.Errorf("%s: %d events, the last of %s by %s", test.call, len(all), all[len(all)-1].Decision, got)
+		}
+	}
+}
+
 func TestUnrecordedIsNotForwarded(t *testing.T) {
 	s := &scripted{}
 	w := start(t, map[string]string{"scout": reader}, files(t, s))
