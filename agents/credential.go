@@ -86,6 +86,11 @@ func (c *Credentials) Of(agent string) iter.Seq[Credential] {
 	}
 }
 
+// Only returns the credentials without those of other agents.
+func (c *Credentials) Only(agent string) (*Credentials, error) {
+	return newCredentials(slices.Collect(c.Of(agent)))
+}
+
 func (c *Credentials) entries() []Credential {
 	if c == nil {
 		return nil

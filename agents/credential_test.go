@@ -185,6 +185,9 @@ func TestImmutable(t *testing.T) {
 			t.Errorf("%s: %v %v", tc.c.Encode(), isScout, isLead)
 		}
 	}
+	if only, err := two.Only("lead"); err != nil || string(only.Encode()) != string(three.Encode()) {
+		t.Errorf("of one only: %s, %v", only.Encode(), err)
+	}
 	if again, ok := three.Revoke(id); ok || again != three {
 		t.Error("revoked twice")
 	}

@@ -104,7 +104,7 @@ func (g *gateway) adopt(w *world) error {
 	before := g.world
 	w.servers.log = g.log
 	if before != nil {
-		w.servers.slots, w.policy.Flags = before.servers.slots, before.policy.Flags
+		w.servers.slots, w.policy.Flags, w.only = before.servers.slots, before.policy.Flags, before.only
 		keep, err := keeper(w.cfg, before.servers.keeper)
 		if err != nil {
 			return err
@@ -123,6 +123,9 @@ func (g *gateway) adopt(w *world) error {
 // enforce puts a policy in force, for the tokens that there are now.
 func (g *gateway) enforce(p proxy.Policy) error {
 	creds, version, err := credentials(g.store)
+	if only := g.world.only; only != "" && err == nil {
+		creds, err = creds.Only(only)
+	}
 	if err != nil {
 		return err
 	}

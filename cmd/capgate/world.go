@@ -35,6 +35,7 @@ type world struct {
 	view     capability.View
 	own      []capability.Root // the gateway's own files
 	findings []capability.Finding
+	only     string // the agent whose tokens are taken; "" for all
 }
 
 // configFile is the configuration as its file has it, whatever the command line changes of it.

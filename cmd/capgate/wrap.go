@@ -105,6 +105,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 // token, so that one is made, which is good until the process ends.
 func (a *app) wrapHTTP(ctx context.Context, w *world, agent string, found bool) error {
 	tune()
+	w.only = agent
 	log := a.logger(w, slog.LevelInfo)
 	g, err := openGateway(ctx, w, log)
 	if err != nil {
