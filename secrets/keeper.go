@@ -38,7 +38,12 @@ type Keeper struct {
 type handed struct {
 	mu       sync.Mutex // one new value at a time
 	scrubber atomic.Pointer[scrubber]
+	passing  map[string][]string // what came from elsewhere, by name, the newest last
 }
+
+// maxPassing is how many values of one name that came from elsewhere are known: a token that is
+// renewed every few minutes, with what renews it, for hours after it has expired.
+const maxPassing = 128
 
 // New returns a keeper of the secrets with these names. It reads no value yet. One
 // that takes the place of another comes from [Keeper.With].
@@ -72,8 +77,9 @@ func (k *Keeper) With(sources map[string]Source) (*Keeper, error) {
 }
 
 // Remember takes note of a value that came from elsewhere, so that it is scrubbed
-// like those that were expanded. One that is too short to be told from other text
-// is an error.
+// like those that were expanded, until many others of its name have come: tokens take
+// the place of each other, and those of before are good no more. One that is too short
+// to be told from other text is an error.
 func (k *Keeper) Remember(name, value string) error {
 	if len(value) < minValue {
 		return fmt.Errorf("the value of %q is shorter than %d bytes and cannot be taken out of a text", name, minValue)
@@ -81,10 +87,10 @@ func (k *Keeper) Remember(name, value string) error {
 	if k.handed == nil {
 		return fmt.Errorf("the value of %q cannot be remembered", name)
 	}
-	return k.handed.remember(name, value)
+	return k.handed.pass(name, value)
 }
 
-// Known is how many values it takes out of texts. It takes out others once that is another.
+// Known is how many values it takes out of texts.
 func (k *Keeper) Known() int {
 	if k.handed == nil {
 		return 0
@@ -154,6 +160,35 @@ func (h *handed) remember(name, value string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.add(name, value)
+}
+
+// pass does so for a value that came from elsewhere, and forgets the oldest of its name.
+func (h *handed) pass(name, value string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.passing[name]
+	if i := slices.Index(all, value); i >= 0 {
+		all = slices.Delete(all, i, i+1)
+	} else if h.scrubber.Load().knows(value) {
+		return nil // it is one of another name
+	}
+	if err := h.add(name, value); err != nil {
+		return err
+	}
+	if all = append(all, value); len(all) > maxPassing {
+		h.scrubber.Store(h.scrubber.Load().without(all[0]))
+		all = slices.Delete(all, 0, 1)
+	}
+	if h.passing == nil {
+		h.passing = map[string][]string{}
+	}
+	h.passing[name] = all
+	return nil
+}
+
+// add adds a value that is not known. The lock is held.
+func (h *handed) add(name, value string) error {
 	before := h.scrubber.Load()
 	if before.knows(value) {
 		return nil

@@ -284,6 +284,32 @@ func TestTooManyValues(t *testing.T) {
 	}
 }
 
+// TestRemembered: a token that is renewed every few minutes is one that can be used for as long as
+// the gateway runs. Those of some hours ago are not known any more, and all others are.
+func TestRemembered(t *testing.T) {
+	k := resolved(t, map[string]string{"a": "hunter2-hunter2"})
+	token := func(n int) string { return fmt.Sprintf("%08d.%s", n, strings.Repeat("x", 2_000)) }
+	const most = 3_000
+	for n := range most {
+		for _, value := range []string{token(n), "the-same-client-secret", "hunter2-hunter2"} {
+			if err := k.Remember("o", value); err != nil {
+				t.Fatalf("token %d: %v", n, err)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		token(most - 1): "{{secret:o}}", token(most - 100): "{{secret:o}}", "the-same-client-secret": "{{secret:o}}",
+		"hunter2-hunter2": "{{secret:a}}", token(0): token(0),
+	} {
+		if got := string(k.Scrub([]byte(text))); got != want {
+			t.Errorf("%.30s becomes %.30s", text, got)
+		}
+	}
+	if got := k.Known(); got > 200 {
+		t.Errorf("%d values are known", got)
+	}
+}
+
 func TestNotPrinted(t *testing.T) {
 	const value = "hunter2-hunter2"
 	k := resolved(t, map[string]string{"a": value, "b": value})

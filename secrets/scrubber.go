@@ -30,6 +30,7 @@ type needle struct {
 	text string
 	at   int // where its window begins
 	name string
+	of   string // the value
 }
 
 // span is a part of a text that shows the secret of a name.
@@ -79,10 +80,19 @@ func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
 	more.escaped = more.escaped || strings.ContainsFunc(value, isEscapedInJSON)
 	for _, form := range forms(value) {
 		// Keys of one kind begin alike, and those of another end alike.
-		more.needles = append(more.needles, needle{form, (len(form) - window) * 3 / 4, name})
+		more.needles = append(more.needles, needle{form, (len(form) - window) * 3 / 4, name, value})
 	}
 	more.index()
 	return more, true
+}
+
+// without returns a scrubber that does not find a value any more.
+func (s *scrubber) without(value string) *scrubber {
+	less := &scrubber{names: maps.Clone(s.names), size: s.size - len(value), escaped: s.escaped}
+	delete(less.names, value)
+	less.needles = slices.DeleteFunc(slices.Clone(s.needles), func(n needle) bool { return n.of == value })
+	less.index()
+	return less
 }
 
 func (s *scrubber) index() {
