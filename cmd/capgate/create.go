@@ -129,15 +129,31 @@ func (a *app) create(w *world, d agents.Draft, grants []string, yes bool) error 
 	if err := a.confirm(fmt.Sprintf("write %s?", a.ui.short(file)), yes); err != nil {
 		return err
 	}
+	err = w.write(d.ID, file, data)
+	if err == nil && a.ui.json {
+		return a.ui.emit(created{d.ID, file, string(data)})
+	}
+	return err
+}
+
+// write makes the file of a record, and records before that it does.
+func (w *world) write(id, file string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return broken(fmt.Errorf("make a folder for the record: %w", err), "")
 	}
-	err = agents.CreateFile(file, data)
-	if errors.Is(err, fs.ErrExist) {
-		return usage(fmt.Errorf("%s is there already", file), "")
+	there := usage(fmt.Errorf("%s is there already", file), "")
+	if _, err := os.Lstat(file); err == nil {
+		return there
 	}
-	if err == nil && a.ui.json {
-		return a.ui.emit(created{d.ID, file, string(data)})
+	rec, _, err := agents.Parse(file, data)
+	if err != nil {
+		return err
+	}
+	if err := w.kept().note(id, "created with: "+specTexts(rec.Grants)); err != nil {
+		return unchangedFor(err)
+	}
+	if err = agents.CreateFile(file, data); errors.Is(err, fs.ErrExist) {
+		return there
 	}
 	return err
 }

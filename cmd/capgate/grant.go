@@ -154,19 +154,12 @@ func (a *app) agreed(question string) error {
 // edit rewrites the record and says what became of it.
 func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 	change.Options = agents.Options{Config: w.cfg.Sandbox, View: w.view}
-	var result *agents.Edited
-	err := agents.WriteFile(ag.File, func(data []byte) ([]byte, error) {
-		err := unchanged(ag, data)
-		if err != nil {
-			return nil, err
-		}
-		if result, err = agents.Edit(ag.File, data, change); err != nil {
-			return nil, err
-		}
-		return result.Data, nil
-	})
+	result, err := w.rewrite(ag, change)
 	if e, ok := errors.AsType[*agents.Refusal](err); ok {
 		return usage(e, e.Hint)
+	}
+	if _, ok := errors.AsType[*exit](err); ok {
+		return err
 	}
 	if err != nil {
 		return broken(err, "")
@@ -196,6 +189,48 @@ func (a *app) edit(w *world, ag *agents.Agent, change agents.Change) error {
 		return a.ui.emit(view)
 	}
 	return nil
+}
+
+// rewrite changes a record. What widens it is recorded before, or not done; what narrows is done
+// in any case.
+func (w *world) rewrite(ag *agents.Agent, change agents.Change) (result *agents.Edited, err error) {
+	var unrecorded error
+	err = agents.WriteFile(ag.File, func(data []byte) ([]byte, error) {
+		err := unchanged(ag, data)
+		if err != nil {
+			return nil, err
+		}
+		if result, err = agents.Edit(ag.File, data, change); err != nil {
+			return nil, err
+		}
+		if result.Changed {
+			unrecorded = w.kept().note(ag.ID, editText(change))
+		}
+		if unrecorded != nil && len(change.Grant) > 0 {
+			return nil, unchangedFor(unrecorded)
+		}
+		return result.Data, nil
+	})
+	if err == nil && unrecorded != nil {
+		err = doneFor(unrecorded)
+	}
+	return result, err
+}
+
+// editText is what an event says of an edit.
+func editText(change agents.Change) string {
+	if len(change.Grant) > 0 {
+		return "granted: " + specTexts(change.Grant)
+	}
+	return "revoked: " + specTexts(change.Revoke)
+}
+
+func specTexts(specs []capability.Spec) string {
+	var texts []string
+	for _, s := range specs {
+		texts = append(texts, s.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
 // failing says which policy tests the edit has broken, as check does.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -125,10 +126,26 @@ func (k kept) edit(e entry) error {
 	case err != nil:
 		return broken(err, e.hint)
 	case unrecorded != nil:
-		return broken(fmt.Errorf("it was done, but could not be recorded: %w", unrecorded), "")
+		return broken(doneFor(unrecorded), "")
 	}
 	return nil
 }
+
+// note records what becomes of an agent's record, before it is written. Where nothing was ever
+// recorded, no gateway has run by these records.
+func (k kept) note(agent, text string) error {
+	if _, err := os.Stat(k.guardrail.Log); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	log, err := k.recorder(nil) // the text is our own
+	if err != nil {
+		return err
+	}
+	_, err = log.Record(&guardrail.Event{Kind: guardrail.Notice, Agent: agent, Text: text})
+	return errors.Join(err, log.Close())
+}
+
+func doneFor(err error) error { return fmt.Errorf("it was done, but could not be recorded: %w", err) }
 
 func unchangedFor(err error) error {
 	return broken(fmt.Errorf("nothing was changed, since it could not be recorded: %w", err), "")
