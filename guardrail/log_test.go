@@ -325,6 +325,7 @@ func TestHashTargets(t *testing.T) {
 			e.Needs[0].Object = "/srv/data/b.txt"
 		}
 		e.Needs[0].Also, e.Needs[0].In = []string{"/srv/real/a.txt"}, "/srv/real/a.txt"
+		e.Text = "this needs fs.read /srv/data/a.txt" // as a denial is worded
 		record(t, l, e)
 	}
 	other, elsewhere := start(t, guardrail.Options{HashTargets: true})
