@@ -55,6 +55,27 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
+// TestWholeHash: every bit of the hash that is kept counts.
+func TestWholeHash(t *testing.T) {
+	token, c := issue(t, nil, "scout", "", 0)
+	data := c.Encode()
+	head := []byte(`"hash":"`)
+	at := bytes.Index(data, head) + len(head)
+	for i := range 64 {
+		other := bytes.Clone(data)
+		if other[at+i]++; other[at+i] != '1' {
+			other[at+i] = '0'
+		}
+		set, err := agents.ParseCredentials(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := set.Recognise(token, noon()); ok {
+			t.Errorf("recognised by a hash that differs in digit %d", i)
+		}
+	}
+}
+
 // TestOutlived: that a token has expired is told to who shows its secret, and to nobody else.
 func TestOutlived(t *testing.T) {
 	scout, c := issue(t, nil, "scout", "", 0)

@@ -310,6 +310,22 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
+// TestRememberShort: what cannot be told from other text is not remembered.
+func TestRememberShort(t *testing.T) {
+	k, err := secrets.New(nil, secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"", "1234567"} {
+		if err := k.Remember("a", value); err == nil || !strings.Contains(err.Error(), "shorter than 8 bytes") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	if k.Known() != 0 || k.ScrubText("1234567 1234567") != "1234567 1234567" {
+		t.Errorf("%d values are known", k.Known())
+	}
+}
+
 func TestNotPrinted(t *testing.T) {
 	const value = "hunter2-hunter2"
 	k := resolved(t, map[string]string{"a": value, "b": value})
