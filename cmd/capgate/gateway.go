@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -41,12 +40,6 @@ type gateway struct {
 	red     []outcome         // the policy tests that were said to fail
 }
 
-// journal is where a gateway records.
-type journal interface {
-	guardrail.Recorder
-	io.Closer
-}
-
 // openGateway opens the state, the log of events and the front, unless a policy test finds
 // more allowed than it says. Whoever starts it should know what it does not confine.
 func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, error) {
@@ -60,18 +53,12 @@ func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, err
 	}
 	w.unconfined(log)
 	w.logUnsearched(nil, log)
-	g, err := newGateway(ctx, w, log, events)
+	g, err := newGateway(ctx, w, log, &telling{Log: events, log: log})
 	if err == nil {
 		g.redden(red)
 	}
 	return g, err
 }
-
-// unrecorded is the journal of a gateway that no agent calls: nothing happens there.
-type unrecorded struct{}
-
-func (unrecorded) Record(*guardrail.Event) (string, error) { return "", nil }
-func (unrecorded) Close() error                            { return nil }
 
 // newGateway opens the state and the front.
 func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal) (*gateway, error) {

@@ -73,6 +73,11 @@ func (k kept) store() (*store.Store, error) {
 
 // recorder opens the log of events.
 func (k kept) recorder(scrub func(string) string) (*guardrail.Log, error) {
+	return guardrail.Open(k.logged(scrub))
+}
+
+// logged is what guardrail: says of the log.
+func (k kept) logged(scrub func(string) string) guardrail.Options {
 	g := k.guardrail
 	o := guardrail.Options{Dir: g.Log, Continue: g.Continue, HashTargets: g.HMAC, Scrub: scrub}
 	switch g.Fsync {
@@ -81,7 +86,7 @@ func (k kept) recorder(scrub func(string) string) (*guardrail.Log, error) {
 	case "always":
 		o.Sync = guardrail.SyncAlways
 	}
-	return guardrail.Open(o)
+	return o
 }
 
 // entry is a change of one entry of the store.
