@@ -48,6 +48,7 @@ func TestNoMessage(t *testing.T) {
 		{"id of an array", strings.Replace(call, `"id":1`, `"id":[1]`, 1), 400, nil},
 		{"id of a fraction", strings.Replace(call, `"id":1`, `"id":1.5`, 1), 400, nil},
 		{"long id", strings.Replace(call, `"id":1`, `"id":"`+strings.Repeat("x", 300)+`"`, 1), 400, nil},
+		{"a member that there is not", strings.Replace(call, `"id":1`, `"id":1,"x":1`, 1), 400, nil},
 		{"more members", strings.Replace(call, `"id":1`, `"id":1,"result":{}`, 1), 400, nil},
 		{"params of an array", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["files__read_text_file"]}`, 400, nil},
 		{"method of a number", `{"jsonrpc":"2.0","id":1,"method":1}`, 400, nil},

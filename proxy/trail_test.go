@@ -50,7 +50,16 @@ func TestEventsAreWhole(t *testing.T) {
 	run := deny
 	run.Tool, run.Argument, run.Names = "files.run", "command", []string{"command"}
 	run.Needs = []guardrail.Need{{Verb: "proc.exec", Object: "rm x", In: w.root, Argument: "command"}}
-	got := append(w.events.of(guardrail.Decision), w.events.of(guardrail.Outcome)...)
+	s.mu.Lock()
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		return upstream.Answer{Error: []byte(`{"code":-32603,"message":"no"}`)}, nil
+	}
+	s.mu.Unlock()
+	c.request("tools/call", `{"name":"files__read","arguments":{"path":"docs/a.txt"}}`)
+	if all := w.events.of(guardrail.Outcome); len(all) != 2 || all[1].Error != "the server answered with an error" {
+		t.Errorf("%+v", all)
+	}
+	got := append(w.events.of(guardrail.Decision)[:3], w.events.of(guardrail.Outcome)[0])
 	if len(got) != 4 || begun.Session == "" || got[0].Call == "" || got[0].Call != got[3].Call || got[1].Call == got[0].Call || got[3].Latency < time.Millisecond || got[1].Text == "" {
 		t.Fatalf("%+v", got)
 	}
