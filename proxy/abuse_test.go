@@ -102,6 +102,36 @@ func namesToken(t *testing.T, a said, told string, header []string) {
 
 // TestNobody: who shows no good token of an agent, or comes from elsewhere, is
 // turned away with an event, and nothing of what it sent is read.
+// TestSaidTwice: of two headers of one name, whoever stands in front may have looked at the other.
+func TestSaidTwice(t *testing.T) {
+	w := start(t, map[string]string{"scout": reader, "other": reader}, files(t, &scripted{}))
+	c := w.client("scout")
+	c.initialize("{}")
+	for name, test := range map[string]struct {
+		values []string
+		status int
+	}{
+		"Authorization":        {[]string{"Bearer " + w.tokens["scout"], "Bearer " + w.tokens["other"]}, 401},
+		"Origin":               {[]string{"http://localhost", "https://evil.example"}, 403},
+		"Mcp-Session-Id":       {[]string{c.session, "another"}, 400},
+		"Mcp-Protocol-Version": {[]string{"2025-11-25", "2026-07-28"}, 400},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		must(t, err)
+		r.Header = http.Header{
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Authorization": {"Bearer " + c.token}, "Mcp-Session-Id": {c.session},
+		}
+		r.Header[name] = test.values
+		resp, err := w.http.Client().Do(r)
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != test.status {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
+	}
+}
+
 func TestNobody(t *testing.T) {
 	s := &scripted{}
 	w := start(t, map[string]string{"scout": reader, "gone": reader}, files(t, s))
@@ -141,6 +171,7 @@ func TestNobody(t *testing.T) {
 		{"page of another origin", 403, []string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}},
 		{"page of no origin", 403, []string{"Authorization", "Bearer " + good, "Origin", "null"}},
 		{"page with a user", 403, []string{"Authorization", "Bearer " + good, "Origin", "http://localhost@evil.example"}},
+		{"page with a user here", 403, []string{"Authorization", "Bearer " + good, "Origin", "http://evil@localhost"}},
 		{"page of a file", 403, []string{"Authorization", "Bearer " + good, "Origin", "file://localhost"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
