@@ -447,6 +447,7 @@ func (a *assembly) finish() {
 		w[toolList].add([]byte(t.definition))
 	}
 	a.tenant.remember(visible)
+	a.tenant.server.omit(a.policy, a.order)
 	for _, p := range a.prompted {
 		if a.prompts[p.exposed] != nil && p.held.code == "" && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
 			w[promptList].add(advertised(p.raw, p.exposed, ""))

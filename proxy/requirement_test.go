@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capgate/upstream"
 )
 
@@ -47,6 +49,20 @@ func claimedTwice(t *testing.T) {
 	c := w.client("scout")
 	if got := toolNames(t, c.modern("tools/list", "{}", "{}")); fmt.Sprint(got) != "[files__other]" {
 		t.Errorf("%v", got)
+	}
+	w.adopt() // what is hidden still is no news
+	c.modern("tools/list", "{}", "{}")
+	var hidden []string
+	for _, e := range w.events.of("notice") {
+		hidden = append(hidden, fmt.Sprint(e.Upstream, " ", e.Tool, " ", e.Code, " ", e.Policy, " ", e.Text))
+	}
+	want := []string{
+		"files files.Read_File name_collision test the tool is hidden: several tools claim the name files__read_file",
+		"files files.read file tool_rejected test the tool is hidden: the name holds characters that clients do not take",
+		"files files.read_file name_collision test the tool is hidden: several tools claim the name files__read_file",
+	}
+	if diff := cmp.Diff(want, hidden); diff != "" {
+		t.Error(diff)
 	}
 	if a := c.modern("tools/call", `{"name":"files__read_file"}`, "{}"); denialOf(t, a).Code != "name_collision" {
 		t.Errorf("%s", a.Raw)
