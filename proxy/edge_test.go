@@ -39,6 +39,7 @@ func asks(method, params string) *scripted {
 func TestAskedOnlyWhatTheClientCan(t *testing.T) {
 	for _, test := range []struct{ name, able, method, params string }{
 		{"form where only pages are opened", `{"elicitation":{"url":{}}}`, "elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`},
+		{"page where only forms are filled in", `{"elicitation":{"form":{}}}`, "elicitation/create", `{"mode":"url","url":"https://example.com/","message":"?"}`},
 		{"unknown mode", `{"elicitation":{"form":{},"url":{}}}`, "elicitation/create", `{"mode":"URL","url":"http://evil.example/","message":"?"}`},
 		{"sampling with tools", `{"sampling":{}}`, "sampling/createMessage", `{"messages":[],"maxTokens":1,"tools":[]}`},
 	} {
