@@ -250,3 +250,34 @@ func TestWithin(t *testing.T) {
 		t.Error("an agent that was not there before may do something")
 	}
 }
+
+// TestUse: what a server in this process is about to touch is within what is declared of it and of
+// its tool, within what the agent holds, and not the gateway's own.
+func TestUse(t *testing.T) {
+	g := gateOf(t, map[string]string{
+		"scout.md": "---\nclass: agent\ncapabilities:\n  - net.get: { hosts: [a.example, b.example] }\n---\n",
+	})
+	for name, test := range map[string]struct {
+		tool    *gate.Tool
+		host    string
+		allowed bool
+	}{
+		"nothing is declared":      {tool(t, "read"), "a.example", true},
+		"it is not held":           {tool(t, "read"), "c.example", false},
+		"it is declared":           {tool(t, "read", "net.get{hosts=[a.example]}"), "a.example", true},
+		"another is declared":      {tool(t, "read", "net.get{hosts=[a.example]}"), "b.example", false},
+		"of the server, not of it": {within(t, "read", "net.get{hosts=[a.example,b.example]}", "net.get{hosts=[a.example]}"), "b.example", false},
+		"of it, not of the server": {within(t, "read", "net.get{hosts=[a.example]}", "net.get{hosts=[a.example,b.example]}"), "b.example", false},
+	} {
+		need, err := capability.ParseRequirement("net.get{url=https://"+test.host+"/}", capability.View{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := g.Use("agents/scout", test.tool, need); v.Decision.Allowed() != test.allowed {
+			t.Errorf("%s: %v", name, v.Decision)
+		}
+		if v := test.tool.Declared; test.host != "c.example" && v.Allows(need) != test.allowed {
+			t.Errorf("%s: Allows: %v", name, v.Allows(need))
+		}
+	}
+}

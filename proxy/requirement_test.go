@@ -42,12 +42,13 @@ func denialContactsNobody(t *testing.T) {
 }
 
 func claimedTwice(t *testing.T) {
-	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("Read_File") + `,` + tool("read_file") + `,` + tool("read file") + `,` + tool("other") + `]`}}
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("Read_File") + `,` + tool("read_file") + `,` + tool("read file") + `,` + tool("other") + `,` +
+		tool("dot.ted") + `,` + tool("") + `,` + tool(strings.Repeat("x", 107)) + `,` + tool(strings.Repeat("y", 108)) + `]`}}
 	up := files(t, s)
 	up.Mapping = nil
 	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"**\"] }\n---\n"}, up)
 	c := w.client("scout")
-	if got := toolNames(t, c.modern("tools/list", "{}", "{}")); fmt.Sprint(got) != "[files__other]" {
+	if got := toolNames(t, c.modern("tools/list", "{}", "{}")); fmt.Sprint(got) != "[files__dot_ted files__other files__"+strings.Repeat("x", 107)+"]" {
 		t.Errorf("%v", got)
 	}
 	w.adopt() // what is hidden still is no news
@@ -57,9 +58,11 @@ func claimedTwice(t *testing.T) {
 		hidden = append(hidden, fmt.Sprint(e.Upstream, " ", e.Tool, " ", e.Code, " ", e.Policy, " ", e.Text))
 	}
 	want := []string{
+		"files files. tool_quarantined test the tool is hidden: the upstream has too many tools, or one with too long a name, to keep their pins",
 		"files files.Read_File name_collision test the tool is hidden: several tools claim the name files__read_file",
 		"files files.read file tool_rejected test the tool is hidden: the name holds characters that clients do not take",
 		"files files.read_file name_collision test the tool is hidden: several tools claim the name files__read_file",
+		"files files." + strings.Repeat("y", 108) + " tool_rejected test the tool is hidden: the name is empty, or too long for clients to take",
 	}
 	if diff := cmp.Diff(want, hidden); diff != "" {
 		t.Error(diff)
