@@ -68,6 +68,23 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestNoEnvironment (R-ETH-08): a program for which nothing is written gets nothing, not what the
+// gateway has.
+func TestNoEnvironment(t *testing.T) {
+	p := program(t, "plain")
+	p.Env = nil
+	seen := errors.New("seen")
+	p.Confine = func(cmd *exec.Cmd) error {
+		if cmd.Env == nil {
+			t.Error("the environment is inherited")
+		}
+		return seen
+	}
+	if _, err := upstream.Start(t.Context(), p, upstream.Options{}); !errors.Is(err, seen) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestConfine(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
