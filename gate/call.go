@@ -133,7 +133,8 @@ func (g *Gate) all(line agents.Lineage, name string, needs []mapping.Need) Verdi
 		}
 	}
 	if entry, need := approver(line, name, needs); entry != "" {
-		v.Decision, v.Approve = capability.Denial(capability.RequiresApproval, need), entry
+		v.Decision, v.Approve = decide(line, need).Narrowed(""), entry
+		v.Decision.Code = capability.RequiresApproval
 	}
 	return v
 }

@@ -113,6 +113,9 @@ func TestRequire(t *testing.T) {
 		if got = strings.ReplaceAll(got, "  ", " "); !strings.HasPrefix(got, c.want) || c.want == "allow" && got != "allow" {
 			t.Errorf("%s %s: got %s, want %s", c.agent, c.need, got, c.want)
 		}
+		if v.Decision.Code == capability.RequiresApproval && len(v.Decision.Held()) == 0 {
+			t.Errorf("%s %s waits for approval of what is not held", c.agent, c.need)
+		}
 		if v.Decision.Need() != need {
 			t.Errorf("%s %s is a decision about %v", c.agent, c.need, v.Decision.Need())
 		}
