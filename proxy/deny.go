@@ -387,7 +387,9 @@ func (d worded) body(dst []byte) []byte {
 	if d.hint != "" {
 		dst = wire.AppendString(append(dst, `,"hint":`...), d.hint)
 	}
-	dst = wire.AppendString(append(dst, `,"event":`...), d.event)
+	if d.event != "" { // of what was done
+		dst = wire.AppendString(append(dst, `,"event":`...), d.event)
+	}
 	return append(dst, '}')
 }
 

@@ -101,6 +101,9 @@ func TestExplainTool(t *testing.T) {
 			if len(s.calls()) != before {
 				t.Fatalf("explaining %s has called the server", call)
 			}
+			if strings.Contains(answer, `"event"`) {
+				t.Errorf("an event of what was not done: %s", answer)
+			}
 			if strings.Contains(answer, "boss") {
 				t.Errorf("the agent is told of another one: %s", answer)
 			}
