@@ -33,7 +33,6 @@ type Info struct {
 	Version      string // the protocol revision in use
 	Capabilities []byte // its capabilities, a JSON object
 	Server       []byte // its name and version, a JSON object; nil if it did not say
-	Instructions string
 }
 
 // Request is one request to a server.

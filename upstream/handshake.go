@@ -307,8 +307,6 @@ func said(info Info, result, server wire.Value) Info {
 	if server.Kind() == wire.Object {
 		info.Server = slices.Clone(server.Raw())
 	}
-	instructions, _ := result.Get("instructions")
-	info.Instructions, _ = instructions.Str()
 	return info
 }
 
