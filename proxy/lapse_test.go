@@ -282,3 +282,18 @@ func TestExpiredMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiredWhileAsleep: no timer runs while a machine sleeps, and the time of a token does.
+func TestExpiredWhileAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := new(clock)
+		_, up := endless(t)
+		w := startWith(t, proxy.Options{Clock: k.now}, map[string]string{"scout": reader}, up)
+		w.token(t, "scout", 3*time.Hour)
+		w.adopt()
+		time.AfterFunc(time.Minute, func() { k.forward(4 * time.Hour) })
+		if lasted, a := w.client("scout").lasts(true); lasted > 5*time.Minute {
+			t.Errorf("it ends after %v: %s", lasted, a.Raw)
+		}
+	})
+}

@@ -200,6 +200,7 @@ func (s *Server) sweep() {
 				t.mu.Unlock()
 			}
 			s.forget()
+			s.work.Go(s.expelled) // the timer for it stands still while the machine sleeps
 		}
 	}
 }
