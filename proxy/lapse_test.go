@@ -297,3 +297,17 @@ func TestExpiredWhileAsleep(t *testing.T) {
 		}
 	})
 }
+
+// TestSweptBeforeAPolicy: a gateway that has no policy yet lives.
+func TestSweptBeforeAPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := proxy.New(t.Context(), proxy.Options{Events: &recorder{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -200,7 +200,9 @@ func (s *Server) sweep() {
 				t.mu.Unlock()
 			}
 			s.forget()
-			s.work.Go(s.expelled) // the timer for it stands still while the machine sleeps
+			if s.policy.Load() != nil {
+				s.work.Go(s.expelled) // the timer for it stands still while the machine sleeps
+			}
 		}
 	}
 }
