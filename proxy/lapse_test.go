@@ -48,6 +48,7 @@ func (c *client) lasts(session bool) (time.Duration, said) {
 // TestExpiredCallsEnd: what is up for a token ends when the time of the token is over, as it does when it
 // is revoked, and so do its sessions, with the servers that are theirs. Other tokens lose nothing.
 func TestExpiredCallsEnd(t *testing.T) {
+	const soon = time.Hour + 30*time.Second // between two looks at all sessions, which come each minute
 	for name, session := range map[string]bool{"session": true, "none": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,22 +57,22 @@ func TestExpiredCallsEnd(t *testing.T) {
 					up.MayAsk = []string{"elicitation"}
 				}
 				w := start(t, map[string]string{"scout": reader, "boss": reader}, up)
-				for _, life := range []time.Duration{2 * time.Hour, time.Hour} {
+				for _, life := range []time.Duration{2 * time.Hour, soon} {
 					w.token(t, "scout", life)
 					w.adopt()
 				}
 				other := make(chan time.Duration, 1)
 				go func() { lasted, _ := w.client("boss").lasts(session); other <- lasted }()
-				if lasted, a := w.client("scout").lasts(session); lasted > time.Hour || lasted < time.Hour-time.Minute {
+				if lasted, a := w.client("scout").lasts(session); lasted > soon || lasted < soon-time.Minute {
 					t.Errorf("it ends after %v: %s", lasted, a.Raw)
 				}
 				synctest.Wait()
 				if got := s.closed.Load(); session && got != 1 {
 					t.Errorf("%d servers have ended", got)
 				}
-				w.token(t, "scout", time.Minute) // and the next one ends too
+				w.token(t, "scout", 20*time.Second) // and the next one ends too, before the next look
 				w.adopt()
-				if lasted, a := w.client("scout").lasts(session); lasted > time.Minute {
+				if lasted, a := w.client("scout").lasts(session); lasted > 20*time.Second {
 					t.Errorf("it ends after %v: %s", lasted, a.Raw)
 				}
 				select {
