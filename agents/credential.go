@@ -165,7 +165,10 @@ func WithoutTokens(text string) string {
 	small := inSmall(text)
 	for {
 		at := strings.Index(small, tokenPrefix)
-		if at < 0 {
+		switch {
+		case at < 0 && clean.Len() == 0:
+			return text
+		case at < 0:
 			clean.WriteString(text)
 			return clean.String()
 		}
