@@ -118,6 +118,9 @@ func (g *Gate) Use(agent string, t *Tool, need *capability.Requirement) Verdict 
 // nothing that could allow.
 func (g *Gate) all(line agents.Lineage, name string, needs []mapping.Need) Verdict {
 	v := Verdict{Needs: needs}
+	if len(needs) > 1 {
+		v.Grants = make([]*capability.Grant, 0, len(needs))
+	}
 	for i := range needs {
 		need := needs[i].Requirement
 		if v.Decision = decide(line, need); !v.Decision.Allowed() {

@@ -341,9 +341,9 @@ func grantText(v gate.Verdict) string {
 	if g := v.Decision.Grant(); g != nil && len(v.Grants) < 2 {
 		return g.String()
 	}
-	texts := make([]string, len(v.Grants))
-	for i, g := range v.Grants {
-		texts[i] = g.String()
+	texts := make([]string, 0, 8) // there are seldom more
+	for _, g := range v.Grants {
+		texts = append(texts, g.String())
 	}
 	return strings.Join(texts, "; ")
 }
