@@ -47,8 +47,8 @@
 // process ran is seen when a server repeats it.
 //
 // Values stay in memory, in clear, until the process ends, also those that were
-// renewed: there is a limit on how many, and the oldest that came from elsewhere make
-// room, see [Keeper.Remember]. Who may debug the process reads them.
+// renewed: there is a limit on how many. Of those that came from elsewhere, see
+// [Keeper.Remember], the oldest make room. Who may debug the process reads them.
 //
 // A file that others may write to is not read. That they may read it is not looked at:
 // where secrets are mounted into containers, that is usual. Nor are access control

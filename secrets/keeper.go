@@ -41,9 +41,13 @@ type handed struct {
 	passing  map[string][]string // what came from elsewhere, by name, the newest last
 }
 
-// maxPassing is how many values of one name that came from elsewhere are known: a token that is
-// renewed every few minutes, with what renews it, for hours after it has expired.
-const maxPassing = 128
+// How many values of one name that came from elsewhere are known: a token that is renewed every
+// few minutes, with what renews it, for hours after it has expired, or where there is no room for
+// all of these, the last few.
+const (
+	maxPassing = 128
+	fewPassing = 8
+)
 
 // New returns a keeper of the secrets with these names. It reads no value yet. One
 // that takes the place of another comes from [Keeper.With].
@@ -54,7 +58,7 @@ func New(sources map[string]Source, opts Options) (*Keeper, error) {
 	if opts.ReadFile == nil {
 		opts.ReadFile = readFile
 	}
-	k := &Keeper{opts: opts, handed: &handed{}}
+	k := &Keeper{opts: opts, handed: &handed{passing: map[string][]string{}}}
 	return k.With(sources)
 }
 
@@ -90,7 +94,7 @@ func (k *Keeper) Remember(name, value string) error {
 	return k.handed.pass(name, value)
 }
 
-// Known is how many values it takes out of texts.
+// Known is how many values it has come to take out of texts. It takes out others once that is another.
 func (k *Keeper) Known() int {
 	if k.handed == nil {
 		return 0
@@ -153,52 +157,79 @@ func (k *Keeper) Value(name string) (string, error) {
 	return value, nil
 }
 
-// remember adds a value to those that are scrubbed, before anybody gets it.
+// remember adds a value to those that are scrubbed, before anybody gets it. It is never forgotten.
 func (h *handed) remember(name, value string) error {
-	if h.scrubber.Load().knows(value) {
+	if h.scrubber.Load().keeps(value) {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.add(name, value)
+	return h.add(name, value, true)
 }
 
-// pass does so for a value that came from elsewhere, and forgets the oldest of its name.
+// pass does so for a value that came from elsewhere, as the newest of its name.
 func (h *handed) pass(name, value string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := h.passing[name]
-	if i := slices.Index(all, value); i >= 0 {
-		all = slices.Delete(all, i, i+1)
-	} else if h.scrubber.Load().knows(value) {
-		return nil // it is one of another name
-	}
-	if err := h.add(name, value); err != nil {
+	h.passing[name] = slices.DeleteFunc(h.passing[name], func(known string) bool { return known == value })
+	if err := h.add(name, value, false); err != nil {
 		return err
 	}
-	if all = append(all, value); len(all) > maxPassing {
-		h.scrubber.Store(h.scrubber.Load().without(all[0]))
-		all = slices.Delete(all, 0, 1)
+	if h.passing[name] = append(h.passing[name], value); len(h.passing[name]) > maxPassing {
+		h.forget(name)
 	}
-	if h.passing == nil {
-		h.passing = map[string][]string{}
-	}
-	h.passing[name] = all
 	return nil
 }
 
-// add adds a value that is not known. The lock is held.
-func (h *handed) add(name, value string) error {
-	before := h.scrubber.Load()
-	if before.knows(value) {
-		return nil
+// add has a value known. The lock is held.
+func (h *handed) add(name, value string, ever bool) error {
+	for {
+		before := h.scrubber.Load()
+		switch {
+		case before.knows(value) && ever:
+			h.scrubber.Store(before.keeping(value))
+			return nil
+		case before.knows(value):
+			return nil
+		}
+		if next, ok := before.with(name, value, ever); ok {
+			h.scrubber.Store(next)
+			return nil
+		}
+		if !h.makeRoom() {
+			return errors.New("too many values have been resolved since the gateway was started: start it again")
+		}
 	}
-	next, ok := before.with(name, value)
-	if !ok {
-		return errors.New("too many values have been resolved since the gateway was started: start it again")
+}
+
+// makeRoom forgets the oldest value of the name that has most, unless none has many. The lock is held.
+func (h *handed) makeRoom() bool {
+	most := ""
+	for name, all := range h.passing {
+		if len(all) > len(h.passing[most]) {
+			most = name
+		}
 	}
-	h.scrubber.Store(next)
-	return nil
+	if len(h.passing[most]) <= fewPassing {
+		return false
+	}
+	h.forget(most)
+	return true
+}
+
+// forget forgets the oldest value of a name that came from elsewhere, unless it is another's too.
+// The lock is held.
+func (h *handed) forget(name string) {
+	oldest := h.passing[name][0]
+	h.passing[name] = slices.Delete(h.passing[name], 0, 1)
+	for _, all := range h.passing {
+		if slices.Contains(all, oldest) {
+			return
+		}
+	}
+	if s := h.scrubber.Load(); !s.keeps(oldest) {
+		h.scrubber.Store(s.without(oldest))
+	}
 }
 
 // Scrub replaces every value that was ever resolved by its handle. When there is

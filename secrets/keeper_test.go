@@ -299,14 +299,66 @@ func TestRemembered(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		token(most - 1): "{{secret:o}}", token(most - 100): "{{secret:o}}", "the-same-client-secret": "{{secret:o}}",
-		"hunter2-hunter2": "{{secret:a}}", token(0): token(0),
+		"hunter2-hunter2": "{{secret:a}}", token(0): token(0), token(most - 200): token(most - 200),
 	} {
 		if got := string(k.Scrub([]byte(text))); got != want {
 			t.Errorf("%.30s becomes %.30s", text, got)
 		}
 	}
-	if got := k.Known(); got > 200 {
-		t.Errorf("%d values are known", got)
+	if got := k.Known(); got != most+2 { // whoever looks whether it is another sees each
+		t.Errorf("%d values have become known", got)
+	}
+}
+
+// TestRememberedByOthers: a value is forgotten for one who had it and only for who has no use for it: not
+// while another upstream has it too, and never where it is one of the secrets of the configuration.
+func TestRememberedByOthers(t *testing.T) {
+	const shared, later = "shared-by-two-upstreams", "configured-afterwards"
+	k := keeper(t, map[string]string{"late": later})
+	remember := func(name, value string) {
+		t.Helper()
+		if err := k.Remember(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, value := range []string{shared, later} {
+		remember("one", value)
+	}
+	remember("two", shared)
+	if _, err := k.Expand("{{secret:late}}"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1_000 {
+		remember("one", fmt.Sprintf("token-%08d", n))
+	}
+	for text, known := range map[string]bool{shared: true, later: true, "token-00000000": false, "token-00000999": true} {
+		if got := k.ScrubText(text); (got != text) != known {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+	for n := range 1_000 {
+		remember("two", fmt.Sprintf("of-two-%08d", n))
+	}
+	if got := k.ScrubText(shared); got != shared {
+		t.Errorf("nobody has it any more, and it becomes %s", got)
+	}
+}
+
+// TestRememberedByMany: there is room for the newest tokens of more upstreams than there is for all of theirs.
+func TestRememberedByMany(t *testing.T) {
+	k := keeper(t, nil)
+	token := func(up, n int) string { return fmt.Sprintf("%04d-%04d.%s", up, n, strings.Repeat("x", 2_000)) }
+	for n := range 100 {
+		for up := range 40 {
+			if err := k.Remember(fmt.Sprint("o", up), token(up, n)); err != nil {
+				t.Fatalf("token %d of %d: %v", n, up, err)
+			}
+		}
+	}
+	for up := range 40 {
+		if text := token(up, 99); k.ScrubText(text) == text {
+			t.Errorf("the newest token of %d is not known", up)
+		}
 	}
 }
 

@@ -41,8 +41,9 @@ type span struct {
 
 // scrubber finds values. It is immutable.
 type scrubber struct {
-	names   map[string]string // by value
-	size    int               // bytes of the values
+	values  map[string]bool // whether each is never forgotten
+	learnt  int             // how many there have been
+	size    int             // bytes of the values
 	needles []needle
 	escaped bool // a needle holds what JSON must escape
 
@@ -55,28 +56,31 @@ func (s *scrubber) knows(value string) bool {
 	if s == nil {
 		return false
 	}
-	_, ok := s.names[value]
+	_, ok := s.values[value]
 	return ok
 }
+
+func (s *scrubber) keeps(value string) bool { return s != nil && s.values[value] }
 
 func (s *scrubber) known() int {
 	if s == nil {
 		return 0
 	}
-	return len(s.names)
+	return s.learnt
 }
 
-// with returns a scrubber that finds one value more.
-func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
-	more = &scrubber{names: map[string]string{}}
+// with returns a scrubber that finds one value more, for ever or until it is to be forgotten.
+func (s *scrubber) with(name, value string, ever bool) (more *scrubber, ok bool) {
+	more = &scrubber{values: map[string]bool{}}
 	if s != nil {
-		more.names, more.size, more.needles, more.escaped = maps.Clone(s.names), s.size, slices.Clone(s.needles), s.escaped
+		if len(s.values) == maxValues || s.size+len(value) > maxValueBytes {
+			return nil, false
+		}
+		more.values, more.learnt, more.size, more.needles, more.escaped = maps.Clone(s.values), s.learnt, s.size, slices.Clone(s.needles), s.escaped
 	}
-	more.names[value] = name
+	more.values[value] = ever
+	more.learnt++
 	more.size += len(value)
-	if len(more.names) > maxValues || more.size > maxValueBytes {
-		return nil, false
-	}
 	more.escaped = more.escaped || strings.ContainsFunc(value, isEscapedInJSON)
 	for _, form := range forms(value) {
 		// Keys of one kind begin alike, and those of another end alike.
@@ -88,11 +92,19 @@ func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
 
 // without returns a scrubber that does not find a value any more.
 func (s *scrubber) without(value string) *scrubber {
-	less := &scrubber{names: maps.Clone(s.names), size: s.size - len(value), escaped: s.escaped}
-	delete(less.names, value)
+	less := &scrubber{values: maps.Clone(s.values), learnt: s.learnt, size: s.size - len(value), escaped: s.escaped}
+	delete(less.values, value)
 	less.needles = slices.DeleteFunc(slices.Clone(s.needles), func(n needle) bool { return n.of == value })
 	less.index()
 	return less
+}
+
+// keeping returns a scrubber that never forgets a value which it knows.
+func (s *scrubber) keeping(value string) *scrubber {
+	kept := *s
+	kept.values = maps.Clone(s.values)
+	kept.values[value] = true
+	return &kept
 }
 
 func (s *scrubber) index() {
