@@ -10,7 +10,7 @@ const (
 	Decision = "decision" // a call was allowed or denied
 	Outcome  = "outcome"  // what became of an allowed call
 	Refusal  = "refusal"  // a message was refused before there was anything to decide
-	Notice   = "notice"   // start, stop, reload, pin, session, token, login
+	Notice   = "notice"   // start, stop, reload, record, tool that is hidden, pin, session, token, login
 )
 
 // The kinds of lines that a log writes by itself; no event may call itself so.
