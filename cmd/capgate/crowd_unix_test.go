@@ -128,16 +128,22 @@ func slowServer(t *testing.T) (url string, up *atomic.Int32) {
 	return server.URL, up
 }
 
+// before serves before a server with few files, to an agent that may call all of it.
+func before(t *testing.T, url, more string) (p place, token, at string) {
+	t.Helper()
+	p = newPlace(t)
+	p.write(map[string]string{
+		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
+		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q%s }\n", url, more),
+	})
+	token = p.run("agents", "token", "issue", "scout")
+	return p, token, p.serveWith(96)
+}
+
 // TestCrowdOfCalls: nor do calls of agents, each of which has a connection to its server.
 func TestCrowdOfCalls(t *testing.T) {
 	url, up := slowServer(t)
-	p := newPlace(t)
-	p.write(map[string]string{
-		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
-		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q }\n", url),
-	})
-	token := p.run("agents", "token", "issue", "scout")
-	at := p.serveWith(96)
+	_, token, at := before(t, url, "")
 	call := func(by *http.Client, tool string) string {
 		r, err := calling(t.Context(), at, token, tool)
 		if err != nil {
@@ -161,8 +167,11 @@ func TestCrowdOfCalls(t *testing.T) {
 	for range cap(early) {
 		go func() { early <- call(many, "web__wait") }()
 	}
-	for before := int32(-1); up.Load() > before; time.Sleep(time.Second) { // until no more come in
-		before = up.Load()
+	for earlier := int32(-1); up.Load() > earlier; time.Sleep(time.Second) { // until no more come in
+		earlier = up.Load()
+	}
+	if up.Load() < 10 {
+		t.Errorf("only %d calls are up", up.Load())
 	}
 	select {
 	case got := <-early:
@@ -174,13 +183,7 @@ func TestCrowdOfCalls(t *testing.T) {
 // TestCrowdOfSessions: nor do sessions, each of which has connections of its own to a server that may ask.
 func TestCrowdOfSessions(t *testing.T) {
 	url, up := slowServer(t)
-	p := newPlace(t)
-	p.write(map[string]string{
-		"agents/scout.md": "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [\"web.*\"] }\n---\n",
-		"capgate.yml":     fmt.Sprintf("agents: ./agents\nupstreams:\n  web: { url: %q, may_ask: [elicitation] }\n", url),
-	})
-	token := p.run("agents", "token", "issue", "scout")
-	at := p.serveWith(96)
+	p, token, at := before(t, url, ", may_ask: [elicitation]")
 	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: 10 * time.Second}
 	defer one.CloseIdleConnections()
 	ask := func(session, body string) (answer, opened string) {
