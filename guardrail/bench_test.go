@@ -16,7 +16,7 @@ func TestAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if n > 1 { // the reference
+		if n > 2 { // the reference, and the name that a system call has for what is open
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

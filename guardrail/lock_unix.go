@@ -23,9 +23,8 @@ func held(f *os.File) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// removed reports whether a file has no name any more: nobody will ever read what
-// is written to it.
-func removed(f *os.File) bool {
+// nameless is what removed finds out, by asking for all that is known of the file.
+func nameless(f *os.File) bool {
 	var info syscall.Stat_t
 	return syscall.Fstat(int(f.Fd()), &info) == nil && info.Nlink == 0
 }
