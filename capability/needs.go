@@ -212,7 +212,7 @@ func (r *Requirement) smallestArgs(spec Spec) Spec {
 
 // smallestHost leaves out the port where it is the one that everybody means.
 func (r *Requirement) smallestHost() string {
-	host := r.target.String()
+	host := r.line
 	if r.verb == "net.connect" {
 		return host
 	}

@@ -18,7 +18,7 @@ type Requirement struct {
 	path    Path        // fs: what is touched; proc: the working directory
 	target  Target      // net
 	argv    []string    // proc.exec
-	line    string      // proc: what only a shell can run, as it was written
+	line    string      // proc: what only a shell can run, as it was written; net: the target
 	joined  string      // argv as patterns see it
 	excess  string      // what the arguments make the program do beyond its name, "" if nothing
 	touches []Path      // proc.exec: the words a program could take as paths
@@ -70,7 +70,7 @@ func (r *Requirement) arg(name string) (string, bool) {
 func File(v Verb, p Path) *Requirement { return &Requirement{verb: v, path: p} }
 
 // Net is the requirement that a net verb reaches a target.
-func Net(v Verb, t Target) *Requirement { return &Requirement{verb: v, target: t} }
+func Net(v Verb, t Target) *Requirement { return &Requirement{verb: v, target: t, line: t.String()} }
 
 // Exec is the requirement to run a program with its arguments in a directory.
 // An error is always a [*Malformed].
@@ -383,7 +383,7 @@ func (r *Requirement) Object() string {
 	case shapePath:
 		return r.path.String()
 	case shapeHost:
-		return r.target.String()
+		return r.line
 	case shapeProgram:
 		return cmp.Or(r.line, strings.Join(r.argv, " "))
 	}
@@ -468,10 +468,23 @@ func readable(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
+	if isVisible(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return utf8.RuneError
 	}, text)
+}
+
+// isVisible reports whether a text is ASCII that is seen, and blanks.
+func isVisible(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

@@ -35,7 +35,7 @@ func plain(head, path string) *http.Request {
 		line, after, _ := strings.Cut(rest, "\r\n")
 		rest = after
 		name, value, ok := strings.Cut(line, ":")
-		value = strings.Trim(value, " \t")
+		value = trim(value)
 		if !ok || !isName(name) || !isValue(value) {
 			return nil
 		}
@@ -80,10 +80,21 @@ func frames(r *http.Request, key, value string) bool {
 	return true
 }
 
+// trim takes off the blanks and tabs around a value.
+func trim(value string) string {
+	for value != "" && (value[0] == ' ' || value[0] == '\t') {
+		value = value[1:]
+	}
+	for n := len(value); n > 0 && (value[n-1] == ' ' || value[n-1] == '\t'); n-- {
+		value = value[:n-1]
+	}
+	return value
+}
+
 // isName reports whether a header's name is a token.
 func isName(name string) bool {
 	for i := range len(name) {
-		if !isLetterOrDigit(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
+		if c := name[i]; !isLetterOrDigit(c) && c != '-' && strings.IndexByte("!#$%&'*+.^_`|~", c) < 0 {
 			return false
 		}
 	}
@@ -111,5 +122,5 @@ func isHost(host string) bool {
 }
 
 func isLetterOrDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return c-'0' < 10 || c|' '-'a' < 26
 }

@@ -32,7 +32,6 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 	}
 	e := Edit{ByHand: ag.Record.Dialect != capability.Egghead}
 	root := g.Roster.Root(ag)
-	tried := map[string]bool{}
 	for _, n := range needs {
 		need := n.Requirement
 		if e.Blocked = g.beyond(line, d, need); e.Blocked != "" {
@@ -45,11 +44,9 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 		if !ok {
 			return Edit{Blocked: "no grant can be written that covers this alone"}
 		}
-		text := spec.String()
-		if tried[text] {
+		if e.names(spec) {
 			continue
 		}
-		tried[text] = true
 		if !g.would(ag, spec, need) {
 			return Edit{Blocked: fmt.Sprintf("no grant of %s in the record of %s would do", need.Verb(), ag.ID)}
 		}
@@ -57,6 +54,15 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 		e.Special = e.Special || need.Special()
 	}
 	return e
+}
+
+// names reports whether a grant is one of them already.
+func (e *Edit) names(spec capability.Spec) bool {
+	if len(e.Grants) == 0 {
+		return false
+	}
+	text := spec.String()
+	return slices.ContainsFunc(e.Grants, func(one capability.Spec) bool { return one.String() == text })
 }
 
 // would reports whether a grant in the record of an agent would cover a requirement:

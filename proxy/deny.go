@@ -279,29 +279,30 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 	if len(e.Grants) == 0 || len(e.Grants) > mostAsked {
 		return "", false
 	}
-	words := []string{"capgate agents grant " + strings.TrimPrefix(c.agent, "agents/")}
-	if c.policy.Flags || e.ByHand {
-		words = words[:0]
+	var command strings.Builder
+	switch {
+	case c.policy.Flags:
+		command.WriteString("ask the operator to start capgate wrap with:")
+	case e.ByHand:
+		command.WriteString("ask the operator for:")
+	default:
+		command.WriteString("ask the operator for: capgate agents grant ")
+		command.WriteString(strings.TrimPrefix(c.agent, "agents/"))
 	}
+	before := command.Len()
 	for _, spec := range e.Grants {
 		word := spec.String()
 		if !isLine(word) || c.server.cleanText(word) != word {
 			return "", false
 		}
-		word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		if c.policy.Flags {
-			word = "--grant " + word
+			command.WriteString(" --grant")
 		}
-		words = append(words, word)
+		command.WriteString(" '")
+		command.WriteString(strings.ReplaceAll(word, "'", `'\''`))
+		command.WriteByte('\'')
 	}
-	command := strings.Join(words, " ")
-	if len(command) > longestAsked {
-		return "", false
-	}
-	if c.policy.Flags {
-		return "ask the operator to start capgate wrap with: " + command, true
-	}
-	return "ask the operator for: " + command, true
+	return command.String(), command.Len()-before <= longestAsked
 }
 
 // review says how a definition that waits is looked at. A name that a shell could
