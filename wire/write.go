@@ -1,6 +1,9 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
 
 const hexDigits = "0123456789abcdef"
 
@@ -10,10 +13,7 @@ const hexDigits = "0123456789abcdef"
 func AppendString(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for start := 0; ; {
-		end := start
-		for end < len(text) && isPlain(text[end]) {
-			end++
-		}
+		end := start + plain(text[start:])
 		dst = append(dst, text[start:end]...)
 		if end == len(text) {
 			return append(dst, '"')
@@ -22,6 +22,25 @@ func AppendString(dst []byte, text string) []byte {
 		dst = appendRune(dst, r, size)
 		start = end + size
 	}
+}
+
+// plain counts the bytes at the start of a text that stand in a JSON string as they are.
+func plain(text string) (n int) {
+	for ; n+8 <= len(text) && arePlain(text[n:n+8]); n += 8 {
+	}
+	for n < len(text) && isPlain(text[n]) {
+		n++
+	}
+	return n
+}
+
+// arePlain reports whether eight bytes are plain. Of each, the highest bit of one of the terms is
+// set if it is not; a byte behind one that is not may be taken for such a one too.
+func arePlain(text string) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	eight := binary.LittleEndian.Uint64([]byte(text))
+	quote, slash, del := eight^each*'"', eight^each*'\\', eight^each*0x7f
+	return (eight|(eight-each*' ')|(quote-each)|(slash-each)|(del-each))&high == 0
 }
 
 func isPlain(c byte) bool {

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,4 +53,27 @@ func FuzzAppendString(f *testing.F) {
 			t.Errorf("%q came back as %q", text, got)
 		}
 	})
+}
+
+// TestLongTexts: texts are looked at eight bytes at a time, and no byte hides among others.
+func TestLongTexts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const odd = "\x00\x01\x1f\n\"\\\x7f !#[]~"
+	for range 50_000 {
+		text := []byte(strings.Repeat("x", random.IntN(40)))
+		for range random.IntN(4) {
+			if len(text) > 0 {
+				text[random.IntN(len(text))] = odd[random.IntN(len(odd))]
+			}
+		}
+		want := `"`
+		for _, c := range text {
+			one := string(wire.AppendString(nil, string(rune(c))))
+			want += one[1 : len(one)-1]
+		}
+		want += `"`
+		if got := string(wire.AppendString(nil, string(text))); got != want {
+			t.Fatalf("%q: %s, want %s", text, got, want)
+		}
+	}
 }
