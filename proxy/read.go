@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -271,6 +272,7 @@ func (c *call) sure(look func(cat *catalogue) *line) bool {
 	defer cancel()
 	var before *line
 	var changes uint64
+	begun := time.Now()
 	for ctx.Err() == nil {
 		cat, err := c.catalogue(ctx)
 		if err != nil {
@@ -284,7 +286,7 @@ func (c *call) sure(look func(cat *catalogue) *line) bool {
 			c.looked = cat
 			return true
 		}
-		if !cat.reaches(l) || !l.learnsSkills(ctx) {
+		if !cat.reaches(l) || !c.learnsSkills(ctx, l, begun) {
 			return false
 		}
 	}
@@ -302,8 +304,8 @@ func unsure() gate.Verdict {
 }
 
 // learnsSkills waits until all skills are known that a server has by now, and reports whether they are.
-func (l *line) learnsSkills(ctx context.Context) bool {
-	_, is, err := l.list(ctx, skillList, listTime)
+func (c *call) learnsSkills(ctx context.Context, l *line, begun time.Time) bool {
+	_, is, err := c.listOf(ctx, l, skillList, begun)
 	return err == nil && is.isKnown()
 }
 

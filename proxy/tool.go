@@ -113,11 +113,14 @@ func (c *call) find() (*tool, gate.Verdict) {
 			return t, gate.Verdict{}
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	if t := c.quickly(ctx); t != nil {
+	begun := time.Now()
+	if t, late := c.quickly(begun); t != nil {
 		return t, gate.Verdict{}
+	} else if late != nil {
+		return nil, c.silence(late)
 	}
+	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
+	defer cancel()
 	var found *tool
 	down := c.search(ctx, toolList, func(cat *catalogue) (ok bool) {
 		found, ok = cat.tools[c.exposed]
@@ -136,7 +139,7 @@ func (c *call) find() (*tool, gate.Verdict) {
 // they have when it could be one of theirs that is asked for. It returns one
 // that does not say, nil if none is left that could have it.
 func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down *mute) {
-	for {
+	for begun := time.Now(); ; {
 		cat, err := c.catalogue(ctx)
 		if err != nil || has(cat) {
 			return nil
@@ -148,10 +151,17 @@ func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool
 		if s == nil {
 			return nil
 		}
-		if _, is, err := s.line.list(ctx, unknown, listTime); err != nil || !is.isKnown() {
+		if _, is, err := c.listOf(ctx, s.line, unknown, begun); err != nil || !is.isKnown() {
 			return &mute{s.up.Name, err}
 		}
 	}
+}
+
+// listOf is a list of a server, which is waited for no longer than an answer to a call would be.
+func (c *call) listOf(ctx context.Context, l *line, k listKind, since time.Time) ([]item, edition, error) {
+	ctx, cancel := context.WithDeadline(ctx, since.Add(min(listTime, c.patience(l.up()))))
+	defer cancel()
+	return l.list(ctx, k, listTime)
 }
 
 // mute is a server that does not say what it has, and what it said instead.
@@ -178,40 +188,43 @@ func (c *call) silence(s *mute) gate.Verdict {
 
 // quickly looks for a tool at the one server whose it can be by its name, so that a
 // call does not wait for servers that it does not concern. It finds nothing where
-// a server without a prefix could have the name too.
-func (c *call) quickly(ctx context.Context) *tool {
+// a server without a prefix could have the name too. Late is the one that was waited for in vain.
+func (c *call) quickly(begun time.Time) (found *tool, late *mute) {
 	p, folded := c.server.policy.Load(), foldName(c.exposed)
 	var only *Upstream
 	for _, u := range p.Upstreams {
 		switch {
 		case u.Prefix == "":
-			return nil
+			return nil, nil
 		case strings.HasPrefix(folded, foldName(u.Prefix+separator)): // what is named alike but for case is nobody's
 			if only != nil {
-				return nil
+				return nil, nil
 			}
 			only = u
 		}
 	}
 	if only == nil || p != c.policy {
-		return nil
+		return nil, nil
 	}
 	l, err := c.tenant.line(only)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	items, is, err := l.list(ctx, toolList, listTime)
+	items, is, err := c.listOf(c.ctx, l, toolList, begun)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, &mute{only.Name, err}
+	}
 	if err != nil || !is.isKnown() {
-		return nil
+		return nil, nil
 	}
 	pins := c.server.pins.loads.Load()
 	if s := l.shelf.Load(); s != nil && s.policy == p && s.pins == pins && s.edition == is {
-		return s.tools[c.exposed]
+		return s.tools[c.exposed], nil
 	}
 	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant, folded: map[string]*tool{}}
 	a.addTools(&source{up: only, line: l}, items)
 	l.shelf.Store(&shelf{policy: p, pins: pins, edition: is, tools: a.tools})
-	return a.tools[c.exposed]
+	return a.tools[c.exposed], nil
 }
 
 // shelf is the tools of one server, as they were made of a state of its list.
