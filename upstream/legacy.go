@@ -91,7 +91,8 @@ func (f *feed) open() (*stream, error) {
 	}
 	if kind := media(resp.Header); resp.StatusCode != http.StatusOK || kind != mediaEvents {
 		discard(resp.Body)
-		return nil, f.failed("does not answer", fmt.Errorf("%w: %w", errNoFeed, &strange{resp.StatusCode, f.excerpt(kind, nil, maxDiscard)}))
+		odd := &strange{resp.StatusCode, f.excerpt(kind, nil, maxDiscard)}
+		return nil, f.failed(odd.said(), fmt.Errorf("%w: %w", errNoFeed, odd))
 	}
 	s := &stream{newEventReader(resp.Body, f.limit), resp}
 	if err = s.next(); err == nil {
@@ -306,7 +307,7 @@ func (f *feed) deliver(ctx context.Context, p *parcel) error {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return f.undone("wants to know who asks (401)", odd)
 	}
-	return f.failed("does not take a message", odd)
+	return f.failed(odd.said(), odd)
 }
 
 func (f *feed) expect(id int64, w *waiter) bool {

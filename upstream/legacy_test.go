@@ -150,7 +150,7 @@ func TestFeedDial(t *testing.T) {
 		text      string
 	}{
 		{"no stream", http.NotFound, "sse", "there is no stream of events: status 404"},
-		{"neither", http.NotFound, "auto", "does not answer: status 404"},
+		{"neither", http.NotFound, "auto", "refuses the request (404 Not Found): status 404"},
 		{"json", func(w http.ResponseWriter, _ *http.Request) { status(w, 200, "application/json", "{}") }, "sse", "there is no stream of events"},
 		{"another event first", func(w http.ResponseWriter, _ *http.Request) {
 			events(w)(`data: {"jsonrpc":"2.0","method":"x"}`)

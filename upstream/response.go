@@ -30,6 +30,18 @@ type strange struct {
 	text   string
 }
 
+// said is what the status says without the words of the server, which are not for agents.
+func (s *strange) said() string {
+	name := strings.TrimSpace(fmt.Sprint(s.status, " ", http.StatusText(s.status)))
+	switch s.status / 100 {
+	case 4:
+		return "refuses the request (" + name + ")"
+	case 5:
+		return "fails (" + name + ")"
+	}
+	return "does not answer"
+}
+
 func (s *strange) Error() string {
 	text := fmt.Sprintf("status %d %s", s.status, http.StatusText(s.status))
 	if s.text == "" {
@@ -197,7 +209,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		odd.text = "which is not followed"
 		return Answer{}, c.failed("answers with a redirect", odd)
 	}
-	return Answer{}, c.failed("does not answer", odd)
+	return Answer{}, c.failed(odd.said(), odd)
 }
 
 // excerpt is what of a body, read up to a limit, is worth a place in an error.
