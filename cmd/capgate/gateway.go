@@ -37,6 +37,7 @@ type gateway struct {
 
 	waiting []string          // the settings that were said to wait for another start
 	trouble map[string]string // what was logged of what is wrong now
+	lacking map[string]bool   // what was logged of secrets that cannot be had
 	red     []outcome         // the policy tests that were said to fail
 }
 
@@ -98,7 +99,7 @@ func (g *gateway) adopt(w *world) error {
 		}
 		w.servers.keeper, w.policy.Secrets = keep, keep
 	}
-	learn(w.servers.keeper)
+	g.deplore(learn(w.servers.keeper))
 	g.world = w
 	err := g.enforce(*w.policy)
 	if err != nil {

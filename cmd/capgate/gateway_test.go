@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -170,7 +171,7 @@ func TestTokensUnread(t *testing.T) {
 
 // TestSecretsOfBefore: a secret is taken out of what comes back although nothing has used
 // it since the gateway was started, or since it stands in the configuration. One that
-// cannot be read stops nothing.
+// cannot be read stops nothing, and is logged, once.
 func TestSecretsOfBefore(t *testing.T) {
 	dir := t.TempDir()
 	world := func(secrets string) *world {
@@ -198,20 +199,34 @@ func TestSecretsOfBefore(t *testing.T) {
 		return w
 	}
 	first := world("a: { file: ./one }, gone: { file: ./none }")
-	g, err := newGateway(t.Context(), first, slog.New(slog.DiscardHandler), unrecorded{})
+	var log bytes.Buffer
+	warned := func(want string) {
+		t.Helper()
+		if got := log.String(); strings.Count(got, "\n") != strings.Count(want, "\n") || !strings.Contains(got, strings.TrimSuffix(want, "\n")) {
+			t.Errorf("it logs %q, want %q", got, want)
+		}
+		log.Reset()
+	}
+	g, err := newGateway(t.Context(), first, slog.New(slog.NewTextHandler(&log, nil)), unrecorded{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.close()
+	warned("level=WARN msg=\"a secret cannot be had\" error=\"secret \\\"gone\\\": open \n")
 	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} second-of-two" {
 		t.Errorf("at the start: %s", got)
 	}
-	if err := g.adopt(world("b: { file: ./two }")); err != nil {
+	if err := g.adopt(world("b: { file: ./two }, gone: { file: ./none }")); err != nil {
 		t.Fatal(err)
 	}
+	warned("")
 	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} {{secret:b}}" {
 		t.Errorf("with another configuration: %s", got)
 	}
+	if err := g.adopt(world("gone: { file: ./none }, left: { file: ./none }")); err != nil {
+		t.Fatal(err)
+	}
+	warned("secret \\\"left\\\"\n")
 }
 
 // TestGoneFolder: it is logged once that a folder shows no skills any more.

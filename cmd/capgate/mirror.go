@@ -269,7 +269,7 @@ func (a *app) mirrorTo(ctx context.Context, w *world, agent, dir string) error {
 			return usage(fmt.Errorf("%s is where the gateway has files of its own", dir), "name a folder that holds nothing else")
 		}
 	}
-	learn(w.servers.keeper)
+	_ = learn(w.servers.keeper) // what cannot be had stands in no file
 	done, err := skills.Mirror{Dir: root.Real, Agent: agent, Clean: w.isClean}.Update(ctx, shown(w.policy, agent))
 	if err != nil {
 		return broken(err, "")

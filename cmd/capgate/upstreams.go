@@ -345,10 +345,26 @@ func keeper(cfg *config.Config, before *secrets.Keeper) (*secrets.Keeper, error)
 }
 
 // learn has all secrets scrubbed from now on: a server that was given one by another
-// process still has it. Why one cannot be read is said when it is used.
-func learn(k *secrets.Keeper) {
+// process still has it. It says which cannot be had, and why: what needs one fails when it
+// is used, and that may be long after.
+func learn(k *secrets.Keeper) (lacking []error) {
 	for _, name := range k.Names() {
-		_ = k.Check(name)
+		if err := k.Check(name); err != nil {
+			lacking = append(lacking, err)
+		}
+	}
+	return lacking
+}
+
+// deplore logs which secrets cannot be had, each once for as long as it is for the same reason.
+func (g *gateway) deplore(lacking []error) {
+	before := g.lacking
+	g.lacking = map[string]bool{}
+	for _, err := range lacking {
+		text := err.Error()
+		if g.lacking[text] = true; !before[text] {
+			g.log.Warn("a secret cannot be had", "error", text)
+		}
 	}
 }
 
