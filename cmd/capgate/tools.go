@@ -48,7 +48,7 @@ func (a *app) toolsList() *cobra.Command {
 			}
 			a.warnMissing(missing)
 			if a.ui.json {
-				return a.ui.emit(map[string]any{"agent": ag.ID, "tools": shown, "missing": append([]string{}, missing...)})
+				return a.ui.emit(map[string]any{"agent": ag.ID, "tools": append([]proxy.Shown{}, shown...), "missing": append([]string{}, missing...)})
 			}
 			a.printTools(shown, all)
 			return nil
