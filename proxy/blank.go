@@ -36,11 +36,11 @@ type blank struct {
 
 // blanks finds where a call that is allowed has handles to be filled in; nil if it has
 // none. What cannot be filled in denies it before anything has gone up.
-func (c *call) blanks(v gate.Verdict, m upstream.Mirror) (*blanks, *gate.Verdict) {
+func (p *Policy) blanks(args wire.Value, v gate.Verdict, m upstream.Mirror) (*blanks, *gate.Verdict) {
 	if !v.Decision.Allowed() || !slices.ContainsFunc(v.Needs, func(n mapping.Need) bool { return n.Handle }) {
 		return nil, nil
 	}
-	b := &blanks{args: c.args, needs: v.Needs, from: c.policy.Secrets}
+	b := &blanks{args: args, needs: v.Needs, from: p.Secrets}
 	for _, n := range v.Needs {
 		if !n.Handle {
 			continue
@@ -62,6 +62,13 @@ func (c *call) blanks(v gate.Verdict, m upstream.Mirror) (*blanks, *gate.Verdict
 		return nil, denied
 	}
 	return b, nil
+}
+
+// Unfilled is why a call that is allowed is denied all the same: secrets in its arguments cannot be
+// filled in. Nil is that they can, as far as the definition of the tool has no say in it.
+func (p *Policy) Unfilled(args wire.Value, v gate.Verdict) *gate.Verdict {
+	_, denied := p.blanks(args, v, upstream.Mirror{})
+	return denied
 }
 
 func (t *blank) start() int {

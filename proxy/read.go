@@ -33,7 +33,7 @@ func (c *call) getPrompt() reply {
 	c.behind, c.target, c.declared = p.up.Name, p.up.called(p.name), p.up.Declared
 	v := c.policy.Gate.Prompt(c.agent, p.up.promptOf(p.name), c.args)
 	v = c.withhold(v, p.held, promptPin+p.name)
-	b, unfilled := c.blanks(v, upstream.Mirror{})
+	b, unfilled := c.policy.blanks(c.args, v, upstream.Mirror{})
 	if unfilled != nil {
 		return c.deny(*unfilled)
 	}

@@ -303,7 +303,7 @@ func (c *call) prepare(t *tool, v gate.Verdict) (header []upstream.Field, b *bla
 		r := &mapping.Refused{Code: capability.MalformedArguments, Argument: unfit, Text: "does not fit the header that the schema has it travel as"}
 		return nil, nil, &gate.Verdict{Decision: capability.Denial(r.Code, nil), Needs: v.Needs, Argument: unfit, Refused: r, Why: r.Error()}
 	}
-	b, denied = c.blanks(v, t.mirror)
+	b, denied = c.policy.blanks(c.args, v, t.mirror)
 	return header, b, denied
 }
 

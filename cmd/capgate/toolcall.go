@@ -171,7 +171,23 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 		c.denied(x, needs, refused)
 		return
 	}
-	c.quarantine(x)
+	if c.quarantine(x); x.Decision == capability.Allow.String() {
+		c.fill(x, args)
+	}
+}
+
+// fill says of a call that is allowed that its secrets cannot be filled in, as far as is seen from here.
+func (c *explainedCall) fill(x *explanation, args wire.Value) {
+	v := c.world.policy.Unfilled(args, c.verdict)
+	if v == nil {
+		return
+	}
+	c.verdict = *v
+	*x = explanation{Agent: x.Agent, Tool: x.Tool}
+	c.explain(x, args)
+	if v.Decision.Code == capability.NotAvailable {
+		x.Blocked = "no grant changes that: set the secret where the gateway is started"
+	}
 }
 
 // quarantine says of a call that its tool is hidden until somebody approves its definition,
