@@ -341,12 +341,15 @@ func (a *assembly) addPrompts(from *source, items []item) {
 		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || from.unknown || from.skills.isPrompt(p.name) || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
-		if _, taken := a.prompts[p.exposed]; taken {
+		a.prompted = append(a.prompted, p)
+		if other, taken := a.prompts[p.exposed]; taken {
 			a.prompts[p.exposed] = nil // nobody has it
+			if p.held = several("prompts claim the name " + p.exposed); other != nil {
+				other.held = p.held
+			}
 			continue
 		}
 		a.prompts[p.exposed] = p
-		a.prompted = append(a.prompted, p)
 	}
 }
 
@@ -356,16 +359,19 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 	held := s.withheld(from.up, resourcePin, named(items, "uri"), items)
 	for i, it := range items {
 		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: s.cleanOnly(held[i], it.raw)}
-		if from.secludes(r.uri) {
+		if from.secludes(r.uri) || r.uri == "" {
 			continue
 		}
 		a.withhold(r, false)
-		if _, taken := a.shared[r.uri]; taken || r.uri == "" {
+		a.resources = append(a.resources, r)
+		if other, taken := a.shared[r.uri]; taken {
 			a.shared[r.uri] = nil // nobody has it
+			if r.held = several("resources have the URI"); other != nil {
+				other.held = r.held
+			}
 			continue
 		}
 		a.shared[r.uri] = r
-		a.resources = append(a.resources, r)
 	}
 	held = s.withheld(from.up, templatePin, named(templates, "uriTemplate"), templates)
 	for i, it := range templates {
@@ -447,7 +453,7 @@ func (a *assembly) finish() {
 		w[toolList].add([]byte(t.definition))
 	}
 	a.tenant.remember(visible)
-	a.tenant.server.omit(a.policy, a.order)
+	a.tenant.server.omit(a.policy, a.listed())
 	for _, p := range a.prompted {
 		if a.prompts[p.exposed] != nil && p.held.code == "" && (p.skill != nil || g.PromptVisible(agent, p.up.promptOf(p.name))) {
 			w[promptList].add(advertised(p.raw, p.exposed, ""))

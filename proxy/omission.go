@@ -2,23 +2,77 @@ package proxy
 
 import (
 	"fmt"
+	"iter"
 	"log/slog"
 
 	"capgate/capability"
 	"capgate/guardrail"
 )
 
-// maxOmitted is how many tools are known to have been said to be hidden.
+// maxOmitted is how much is known to have been said to be hidden.
 const maxOmitted = 16 << 10
 
-// omit records which tools nobody is shown until a person does something about it, each once for
-// as long as it is for the same reason: who does not see a tool does not look for what hides it.
-func (s *Server) omit(p *Policy, tools []*tool) {
-	for _, t := range s.fresh(tools) {
-		e := &guardrail.Event{
-			Kind: guardrail.Notice, Upstream: t.up.Name, Tool: t.gate.Name, Code: string(t.blocked), Policy: p.Hash, Text: "the tool is hidden: " + t.why,
+// omission is something that a server lists, and why nobody is shown it, if that is so.
+type omission struct {
+	up         *Upstream
+	kind, name string // what it is, and how the server calls it
+	ruling
+}
+
+// called is what events call it: a tool as it is called among capabilities, all else as pins are.
+func (o omission) called() string {
+	if o.kind == "tool" {
+		return o.up.called(o.name)
+	}
+	name := o.kind + ":" + o.name
+	return name[:min(len(name), maxPinName)]
+}
+
+// several is the ruling on what nobody has, as there are several of it.
+func several(of string) ruling { return ruling{capability.NameCollision, "several " + of} }
+
+// listed is what servers list.
+func (a *assembly) listed() iter.Seq[omission] {
+	return func(yield func(omission) bool) {
+		more := true
+		say := func(up *Upstream, kind, name string, is ruling) {
+			more = more && yield(omission{up, kind, name, is})
 		}
-		missed, fits := s.loud("upstream " + t.up.Name)
+		for _, t := range a.order {
+			say(t.up, "tool", t.name, ruling{t.blocked, t.why})
+		}
+		for _, p := range a.prompted {
+			if p.skill == nil {
+				say(p.up, "prompt", p.name, p.held)
+			}
+		}
+		for _, r := range a.resources {
+			say(r.up, "resource", r.uri, r.held)
+		}
+		claimed := disputed(a.templates)
+		for _, r := range a.templates {
+			is := r.held
+			if claimed[r.uri] {
+				is = several("servers have the template")
+			}
+			say(r.up, "template", r.uri, is)
+		}
+		for _, one := range a.skilled {
+			if one.line != nil {
+				say(one.line.up(), "skill", one.from.uri(), one.held)
+			}
+		}
+	}
+}
+
+// omit records what nobody is shown until a person does something about it, each once for as long
+// as it is for the same reason: who does not see it does not look for what hides it.
+func (s *Server) omit(p *Policy, all iter.Seq[omission]) {
+	for _, o := range s.fresh(all) {
+		e := &guardrail.Event{
+			Kind: guardrail.Notice, Upstream: o.up.Name, Tool: o.called(), Code: string(o.code), Policy: p.Hash, Text: "the " + o.kind + " is hidden: " + o.why,
+		}
+		missed, fits := s.loud("upstream " + o.up.Name)
 		if !fits {
 			continue
 		}
@@ -26,19 +80,19 @@ func (s *Server) omit(p *Policy, tools []*tool) {
 			e.Text = fmt.Sprintf("%s (%d before it were not recorded)", e.Text, missed)
 		}
 		s.inform(
-			s.ctx, "a tool is hidden", slog.String("event", s.record(e)), slog.String("upstream", e.Upstream),
-			slog.String("tool", e.Tool), slog.String("code", e.Code), slog.String("why", t.why),
+			s.ctx, "a "+o.kind+" is hidden", slog.String("event", s.record(e)), slog.String("upstream", e.Upstream),
+			slog.String("tool", e.Tool), slog.String("code", e.Code), slog.String("why", o.why),
 		)
 	}
 }
 
-// fresh are those of some tools that are hidden for another reason than was said last.
-func (s *Server) fresh(tools []*tool) (fresh []*tool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range tools {
-		key := [2]string{t.up.Name, t.name}
-		switch t.blocked {
+// fresh is what of it is hidden for another reason than was said last.
+func (s *Server) fresh(all iter.Seq[omission]) (fresh []omission) {
+	s.omitting.Lock()
+	defer s.omitting.Unlock()
+	for o := range all {
+		key := [3]string{o.up.Name, o.kind, o.name}
+		switch o.code {
 		case capability.NameCollision, capability.ToolQuarantined, capability.ToolRejected:
 		case "":
 			delete(s.omitted, key)
@@ -46,14 +100,14 @@ func (s *Server) fresh(tools []*tool) (fresh []*tool) {
 		default:
 			continue
 		}
-		if s.omitted[key] == t.why {
+		if s.omitted[key] == o.why {
 			continue
 		}
 		if len(s.omitted) >= maxOmitted {
 			clear(s.omitted)
 		}
-		s.omitted[key] = t.why
-		fresh = append(fresh, t)
+		s.omitted[key] = o.why
+		fresh = append(fresh, o)
 	}
 	return fresh
 }

@@ -112,12 +112,14 @@ type Server struct {
 
 	mu      sync.Mutex
 	closed  bool
-	tenants map[string]*tenant   // of agents, by id
-	noise   map[string]*noise    // events that anybody can cause, by agent; "" is nobody's
-	omitted map[[2]string]string // why tools are hidden, by upstream and name, as it was recorded last
-	expiry  *time.Timer          // when the next token expires
+	tenants map[string]*tenant // of agents, by id
+	noise   map[string]*noise  // events that anybody can cause, by agent; "" is nobody's
+	expiry  *time.Timer        // when the next token expires
 	parked  parking
 	work    chores // connections that are being closed, and the like
+
+	omitting sync.Mutex
+	omitted  map[[3]string]string // why something is hidden, by upstream, kind and name, as it was recorded last
 }
 
 // handler answers one method.
@@ -145,7 +147,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, seal: seal, pins: newPinboard(o.Pins),
-		tenants: map[string]*tenant{}, noise: map[string]*noise{}, omitted: map[[2]string]string{}, outside: upstream.NewTransport(nil),
+		tenants: map[string]*tenant{}, noise: map[string]*noise{}, omitted: map[[3]string]string{}, outside: upstream.NewTransport(nil),
 		renew: o.Renew, texts: o.ScrubText,
 	}
 	if s.name, err = s.secret(); err != nil {

@@ -1,0 +1,55 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capgate/proxy"
+)
+
+// TestHiddenIsSaidOnce: what nobody is shown before a person has looked at it, or as several servers claim it,
+// is an event once, whatever it is.
+func TestHiddenIsSaidOnce(t *testing.T) {
+	const secretly = "A\u200bB" // hides a character
+	const unseen = "the definition holds a character that is not seen, U+200B"
+	server := func(of string) *scripted {
+		return &scripted{lists: map[string]string{
+			"tools/list":   `"tools":[` + tool("t", "a") + `]`,
+			"prompts/list": `"prompts":[{"name":"one` + of + `","description":"` + secretly + `"},{"name":"both"},{"name":"fine` + of + `"}]`,
+			"resources/list": `"resources":[{"uri":"a:///` + of + `","name":"a","description":"` + secretly + `"},` +
+				`{"uri":"b:///both","name":"b"},{"uri":"c:///` + of + `","name":"c"}]`,
+			"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"d` + of + `:///{x}","name":"d","description":"` + secretly + `"},` +
+				`{"uriTemplate":"e:///{x}","name":"e"},{"uriTemplate":"f` + of + `:///{x}","name":"f"}]`,
+		}}
+	}
+	ups := []*proxy.Upstream{{Name: "x", Open: server("X").open}, {Name: "y", Open: server("Y").open}}
+	w := start(t, map[string]string{"scout": everything, "other": reader}, ups...)
+	for _, agent := range []string{"scout", "other", "scout"} {
+		w.client(agent).modern("prompts/list", "{}", "{}")
+		w.adopt()
+	}
+	var got []string
+	for _, e := range w.events.of("notice") {
+		got = append(got, fmt.Sprint(e.Upstream, " ", e.Tool, " ", e.Code, ": ", e.Text))
+	}
+	slices.Sort(got)
+	want := []string{
+		"x prompt:both name_collision: the prompt is hidden: several prompts claim the name both",
+		"x prompt:oneX tool_quarantined: the prompt is hidden: " + unseen,
+		"x resource:a:///X tool_quarantined: the resource is hidden: " + unseen,
+		"x resource:b:///both name_collision: the resource is hidden: several resources have the URI",
+		"x t name_collision: the tool is hidden: several tools claim the name t",
+		"x template:dX:///{x} tool_quarantined: the template is hidden: " + unseen,
+		"x template:e:///{x} name_collision: the template is hidden: several servers have the template",
+	}
+	for _, text := range want {
+		want = append(want, strings.NewReplacer("x ", "y ", "X", "Y").Replace(text[:9])+strings.ReplaceAll(text[9:], "X", "Y"))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
