@@ -71,6 +71,8 @@ type reply struct {
 	// not copied.
 	head, tail []byte
 
+	ours bool // nothing of a server's is in it
+
 	// done is set when the answer was sent already, on the stream, and empty when it says
 	// nothing but that the request is over.
 	done, empty bool
@@ -306,17 +308,33 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 	return reply{}, true
 }
 
-// cutBy says what has ended a call before its answer.
-func (c *call) cutBy() string {
+// cut is the answer to a call that something has ended before its server answered.
+func (c *call) cut() reply {
+	d := denial{code: capability.Unauthenticated, tool: c.exposed, hint: operatorHint + "; it may or may not have been done"}
 	switch {
 	case c.server.ctx.Err() != nil:
-		return "the gateway ends; what was asked may or may not have been done"
+		return fail(codeInternal, "the gateway ends; what was asked may or may not have been done")
 	case !c.server.policy.Load().knows(c.agent):
-		return noRecord
+		d.why = noRecord
 	case !c.server.holds(c.credential, c.agent):
-		return errRevoked.Error()
+		d.why = errRevoked.Error()
+	default:
+		return fail(codeInternal, "the request was cancelled")
 	}
-	return "the request was cancelled"
+	return c.unanswered(d, d.why)
+}
+
+// unanswered is the answer to a call that went up and has none.
+func (c *call) unanswered(d denial, why string) reply {
+	e := c.event("refusal")
+	e.Code, e.Error = string(d.code), why
+	d.event = c.server.record(e)
+	if c.method == "tools/call" {
+		return reply{result: c.server.word(d).result(c.modern), ours: true}
+	}
+	f := c.server.word(d).failure()
+	f.code = codeInternal
+	return reply{failure: f, ours: true}
 }
 
 const noRecord = "there is no record of the agent any more"

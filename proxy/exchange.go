@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"capgate/capability"
 )
 
 // exchange is the answer to one request, as it is written: one JSON document, or
@@ -136,8 +138,9 @@ func (x *exchange) finish(id []byte, r reply) {
 	default: // it is awake, and looks again
 	}
 	<-taker
-	if !r.done && !r.empty && !x.holds() {
-		r = fail(codeInternal, errRevoked.Error())
+	if !r.done && !r.empty && !r.ours && !x.holds() {
+		d := denial{code: capability.Unauthenticated, why: errRevoked.Error(), hint: operatorHint}
+		r = reply{failure: x.server.word(d).failure()}
 	}
 	if x.failed == nil && !r.done {
 		_ = writeEvent(x.w, r.append(make([]byte, 0, r.size()), id)) // an agent that is gone will not miss it

@@ -285,7 +285,7 @@ func (c *call) failed(o *order, err error) reply {
 	}
 	c.outcome(0, err.Error())
 	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return fail(codeInternal, c.cutBy())
+		return c.cut()
 	}
 	c.notice("a call failed", "error", err)
 	return c.broken(o, err)
@@ -318,15 +318,7 @@ func (c *call) broken(o *order, err error) reply {
 	case errors.Is(err, upstream.ErrNoRoom):
 		d.code = capability.LimitExceeded
 	}
-	e := c.event("refusal")
-	e.Code, e.Error = string(d.code), err.Error()
-	d.event = c.server.record(e)
-	if c.method == "tools/call" {
-		return reply{result: c.server.word(d).result(c.modern)}
-	}
-	f := c.server.word(d).failure()
-	f.code = codeInternal
-	return reply{failure: f}
+	return c.unanswered(d, err.Error())
 }
 
 // exchange sends an order up, as often as the server asks for input in between.

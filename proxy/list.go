@@ -27,7 +27,10 @@ func (c *call) list(k listKind) reply {
 	for most := 0; err == nil && most < len(cat.sources) && cat.grows(ctx, k); most++ {
 		cat, err = c.catalogue(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errRevoked):
+		return c.deny(revoked())
+	case err != nil:
 		return fail(codeInternal, "the list could not be made: "+err.Error())
 	}
 	n, ok := c.cursor(k)

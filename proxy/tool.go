@@ -141,7 +141,10 @@ func (c *call) find() (*tool, gate.Verdict) {
 func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down *mute) {
 	for begun := time.Now(); ; {
 		cat, err := c.catalogue(ctx)
-		if err != nil || has(cat) {
+		switch {
+		case errors.Is(err, errRevoked):
+			return &mute{err: err}
+		case err != nil || has(cat):
 			return nil
 		}
 		s, unknown := cat.missing(k, c.exposed), k
@@ -173,6 +176,9 @@ type mute struct {
 // silence is the verdict on what a server may have that does not answer. One that
 // wants a person to log in will not answer later either.
 func (c *call) silence(s *mute) gate.Verdict {
+	if errors.Is(s.err, errRevoked) {
+		return revoked()
+	}
 	c.behind = s.server
 	said := "does not answer"
 	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
@@ -239,7 +245,10 @@ type shelf struct {
 // may be in force, which the call is then decided by.
 func (c *call) catalogue(ctx context.Context) (*catalogue, error) {
 	cat, err := c.tenant.catalogue(ctx)
-	if err != nil {
+	switch {
+	case err != nil && !c.server.holds(c.credential, c.agent):
+		return nil, errRevoked
+	case err != nil:
 		return nil, err
 	}
 	if c.credential != "" && !cat.policy.holds(c.credential, c.agent, c.server.now()) { // also where only time went by
