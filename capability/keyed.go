@@ -236,19 +236,29 @@ func (t *keyedTable) find(r *Requirement) *Grant {
 // all of them within this one grant. A search that names nothing is covered by
 // any grant of the verb; what it shows is filtered.
 func (g *Grant) coversWords(r *Requirement) bool {
+	if !g.coversNames(r) {
+		return false
+	}
+	for _, rule := range g.args {
+		if !rule.allows(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversNames is coversWords without the arguments of a tool.
+func (g *Grant) coversNames(r *Requirement) bool {
 	for i, d := range g.dims {
 		if i < len(r.words) && !d.match(r.words[i]) {
 			return false
 		}
 	}
-	if r.odd != "" && !g.dims[0].matchAll(r.words[0], r.scheme) {
-		return false
-	}
-	for _, rule := range g.args {
-		value, ok := r.arg(rule.name)
-		if !ok || !(dimension{patterns: rule.patterns}).match(value) {
-			return false
-		}
-	}
-	return true
+	return r.odd == "" || g.dims[0].matchAll(r.words[0], r.scheme)
+}
+
+// allows reports whether a call has the argument, with a value that the rule allows.
+func (a argRule) allows(r *Requirement) bool {
+	value, ok := r.arg(a.name)
+	return ok && dimension{patterns: a.patterns}.match(value)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Reason says what of a call of a program decided its denial: a word that can be read as a
-// path, the directory, an option, a grant that is not in effect; of a resource, that it has a query. It is ""
+// path, the directory, an option, a grant that is not in effect; of a tool, which argument; of a resource, that it
+// has a query. It is ""
 // where the whole of what was asked for did.
 func (d Decision) Reason() string {
 	switch {
@@ -18,6 +19,8 @@ func (d Decision) Reason() string {
 		return ""
 	case d.fence != nil:
 		return d.fence.reached(d.need)
+	case d.need.verb == "tool.invoke":
+		return d.limited()
 	case d.need.verb != "proc.exec" || d.need.Opaque() != "":
 		return d.queried()
 	}
@@ -34,6 +37,28 @@ func (d Decision) Reason() string {
 		}
 	}
 	return cmp.Or(why, d.need.beyond())
+}
+
+// limited says which argument of a call keeps it from the grants that name the tool: the first of the one
+// that allows most of them.
+func (d Decision) limited() string {
+	first, least := "", 0
+	for _, g := range d.held {
+		if g.inert != "" || !g.coversNames(d.need) {
+			continue
+		}
+		strays := slices.DeleteFunc(slices.Clone(g.args), func(a argRule) bool { return a.allows(d.need) })
+		if n := len(strays); n > 0 && (least == 0 || n < least) {
+			first, least = strays[0].name, n
+		}
+	}
+	if least == 0 {
+		return ""
+	}
+	if _, given := d.need.arg(first); given {
+		return "args: limits the argument " + cited(first) + " to other values"
+	}
+	return "args: limits the argument " + cited(first) + ", which is not given as a plain value"
 }
 
 // queried says of a resource with a query, a fragment, a user or a port that it is these that nothing stands for.

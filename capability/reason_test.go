@@ -68,6 +68,24 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// TestReasonOfArguments: the denial of a tool that is granted says which of its arguments is limited.
+func TestReasonOfArguments(t *testing.T) {
+	tool := compile(
+		t, "tool.invoke{tools=[a.x]}", "tool.invoke{tools=[gh.issue],args={owner=[acme],label=[bug],state=[open]}}", "tool.invoke{tools=[\"gh.*\"],args={owner=[acme,me],repo=[r]}}",
+	)
+	for text, want := range map[string]string{
+		"tool.invoke{tool=gh.issue,args={owner=acme,label=bug,state=shut}}": "held: args: limits the argument state to other values (held for",
+		"tool.invoke{tool=gh.issue,args={owner=acme,label=bug}}":            "held: args: limits the argument state, which is not given as a plain value (held for",
+		"tool.invoke{tool=gh.pr,args={owner=evil}}":                         "held: args: limits the argument owner to other values (held for",
+		"tool.invoke{tool=gh.pr,args={repo=r}}":                             "held: args: limits the argument owner, which is not given as a plain value (held for",
+		"tool.invoke{tool=c.x,args={owner=acme}}":                           "which is outside what is held (held for",
+	} {
+		if got := tool.Decide(need(t, text)).String(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestReasonOfGrants: it says what is wrong with the grant that was meant for the program,
 // and speaks of the one that comes closest.
 func TestReasonOfGrants(t *testing.T) {
