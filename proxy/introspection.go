@@ -123,7 +123,9 @@ func (c *call) introspect() (r reply, ok bool) {
 		return r, true
 	}
 	dst := wire.AppendString([]byte(`{"content":[{"type":"text","text":`), string(result))
-	return reply{result: c.closing(append(dst, `}]}`...))}, true
+	dst = append(dst, `}]}`...)
+	c.outcome(len(dst), "")
+	return reply{result: c.closing(dst)}, true
 }
 
 // whoami says what the agent's own record gives it: of what stands above it, and of

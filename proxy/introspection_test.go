@@ -207,3 +207,19 @@ func TestDeclaredHint(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestIntrospectionIsRecordedWhole: what the gateway answers by itself has an outcome like any call that is allowed.
+func TestIntrospectionIsRecordedWhole(t *testing.T) {
+	w := inspecting(t, map[string]string{"scout": nothingHeld})
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"capgate__whoami"}`)
+	made, came := w.events.of("decision"), w.events.of("outcome")
+	if len(made) != 1 || len(came) != 1 || came[0].Call != made[0].Call || came[0].Tool != "capgate.whoami" || came[0].Bytes != len(a.Result) || came[0].Error != "" {
+		t.Errorf("decided %+v, came %+v", made, came)
+	}
+	c.request("tools/call", `{"name":"capgate__explain"}`)
+	if came := w.events.of("outcome"); len(came) != 1 {
+		t.Errorf("what is denied has an outcome: %+v", came)
+	}
+}
