@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,11 +42,38 @@ func TestCallsWaitForListsAsForAnswers(t *testing.T) {
 					begun := time.Now()
 					a := ask(route)
 					failed := strings.Contains(a.Raw, "upstream_failed")
-					if took := time.Since(begun); took > limit+4*time.Second || !anew && !failed && !strings.HasPrefix(route, "resources") {
+					if strings.HasPrefix(route, "resources") {
+						failed = !anew // there are several servers that it could be of
+					}
+					if took := time.Since(begun); took > limit+4*time.Second || failed == anew { // which goes by what was known
 						t.Errorf("%s beside %q, anew %t: took %s: %s", route, beside, anew, took, a.Raw)
 					}
 				})
 			}
 		}
+	}
+}
+
+// TestManyWaitForOneList: of several calls that wait for the same list in vain, each is told why.
+func TestManyWaitForOneList(t *testing.T) {
+	for _, beside := range []string{"other", ""} { // by the prefix of another server
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{slow: time.Minute}
+			up := files(t, s)
+			s.lists["prompts/list"] = `"prompts":[{"name":"p"}]`
+			w := start(t, map[string]string{"scout": everything}, up, &proxy.Upstream{Name: "other", Prefix: beside, Open: new(scripted).open})
+			var calls sync.WaitGroup
+			for range 8 {
+				calls.Go(func() {
+					for _, route := range []string{`tools/call {"name":"files__read_text_file","arguments":{}}`, `prompts/get {"name":"files__p"}`} {
+						method, params, _ := strings.Cut(route, " ")
+						if a := w.client("scout").modern(method, params, "{}"); denialOf(t, a).Code != "upstream_failed" {
+							t.Errorf("beside %q: %s", beside, a.Raw)
+						}
+					}
+				})
+			}
+			calls.Wait()
+		})
 	}
 }

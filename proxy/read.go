@@ -189,7 +189,7 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 		p, known = cat.prompts[name]
 		return known
 	}
-	down := c.search(ctx, promptList, find)
+	down := c.search(ctx, promptList, time.Now(), find)
 	if known && p != nil && p.line != nil && !c.sure(func(cat *catalogue) *line {
 		if find(cat); p == nil {
 			return nil

@@ -114,15 +114,13 @@ func (c *call) find() (*tool, gate.Verdict) {
 		}
 	}
 	begun := time.Now()
-	if t, late := c.quickly(begun); t != nil {
+	if t := c.quickly(begun); t != nil {
 		return t, gate.Verdict{}
-	} else if late != nil {
-		return nil, c.silence(late)
 	}
 	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
 	defer cancel()
 	var found *tool
-	down := c.search(ctx, toolList, func(cat *catalogue) (ok bool) {
+	down := c.search(ctx, toolList, begun, func(cat *catalogue) (ok bool) {
 		found, ok = cat.tools[c.exposed]
 		return ok
 	})
@@ -138,13 +136,15 @@ func (c *call) find() (*tool, gate.Verdict) {
 // search looks into the catalogue, and waits for servers that are about to say what
 // they have when it could be one of theirs that is asked for. It returns one
 // that does not say, nil if none is left that could have it.
-func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool) (down *mute) {
-	for begun := time.Now(); ; {
+func (c *call) search(ctx context.Context, k listKind, begun time.Time, has func(*catalogue) bool) (down *mute) {
+	for {
 		cat, err := c.catalogue(ctx)
 		switch {
 		case errors.Is(err, errRevoked):
 			return &mute{err: err}
-		case err != nil || has(cat):
+		case err != nil: // as somebody else makes one when the time is up
+			return c.silent(k, err)
+		case has(cat):
 			return nil
 		}
 		s, unknown := cat.missing(k, c.exposed), k
@@ -158,6 +158,17 @@ func (c *call) search(ctx context.Context, k listKind, has func(*catalogue) bool
 			return &mute{s.up.Name, err}
 		}
 	}
+}
+
+// silent is a server that has not said what it has, and that what is asked for could be of; nil for none.
+func (c *call) silent(k listKind, err error) *mute {
+	for _, u := range c.policy.byName() {
+		l, gone := c.tenant.line(u)
+		if gone == nil && (u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)) && !l.lists[k].edition(c.server.now()).isKnown() {
+			return &mute{u.Name, err}
+		}
+	}
+	return nil
 }
 
 // listOf is a list of a server, which is waited for no longer than an answer to a call would be.
@@ -194,43 +205,40 @@ func (c *call) silence(s *mute) gate.Verdict {
 
 // quickly looks for a tool at the one server whose it can be by its name, so that a
 // call does not wait for servers that it does not concern. It finds nothing where
-// a server without a prefix could have the name too. Late is the one that was waited for in vain.
-func (c *call) quickly(begun time.Time) (found *tool, late *mute) {
+// a server without a prefix could have the name too.
+func (c *call) quickly(begun time.Time) *tool {
 	p, folded := c.server.policy.Load(), foldName(c.exposed)
 	var only *Upstream
 	for _, u := range p.Upstreams {
 		switch {
 		case u.Prefix == "":
-			return nil, nil
+			return nil
 		case strings.HasPrefix(folded, foldName(u.Prefix+separator)): // what is named alike but for case is nobody's
 			if only != nil {
-				return nil, nil
+				return nil
 			}
 			only = u
 		}
 	}
 	if only == nil || p != c.policy {
-		return nil, nil
+		return nil
 	}
 	l, err := c.tenant.line(only)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	items, is, err := c.listOf(c.ctx, l, toolList, begun)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, &mute{only.Name, err}
-	}
 	if err != nil || !is.isKnown() {
-		return nil, nil
+		return nil
 	}
 	pins := c.server.pins.loads.Load()
 	if s := l.shelf.Load(); s != nil && s.policy == p && s.pins == pins && s.edition == is {
-		return s.tools[c.exposed], nil
+		return s.tools[c.exposed]
 	}
 	a := assembly{catalogue: &catalogue{policy: p, tools: map[string]*tool{}}, tenant: c.tenant, folded: map[string]*tool{}}
 	a.addTools(&source{up: only, line: l}, items)
 	l.shelf.Store(&shelf{policy: p, pins: pins, edition: is, tools: a.tools})
-	return a.tools[c.exposed], nil
+	return a.tools[c.exposed]
 }
 
 // shelf is the tools of one server, as they were made of a state of its list.
