@@ -187,6 +187,7 @@ func (c *explainedCall) fill(x *explanation, args wire.Value) {
 	c.explain(x, args)
 	if v.Decision.Code == capability.NotAvailable {
 		x.Blocked = "no grant changes that: set the secret where the gateway is started"
+		x.Note = "it was looked for here; a gateway that was started elsewhere may have it"
 	}
 }
 
