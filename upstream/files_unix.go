@@ -2,16 +2,13 @@
 
 package upstream
 
-import (
-	"net"
-	"syscall"
-)
+import "syscall"
 
-// crowds reports whether a connection has taken one of the last files that the process may open,
-// a third of them, which are for what it reads and writes itself, and for those who connect to
+// crowds reports whether what was opened for a server has taken one of the last files that the process
+// may open, a third of them, which are for what it reads and writes itself, and for those who connect to
 // it. A file has the lowest number that was free.
-func crowds(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
+func crowds(opened any) bool {
+	c, ok := opened.(syscall.Conn)
 	if !ok {
 		return false // it is no file
 	}

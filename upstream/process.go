@@ -110,12 +110,17 @@ func start(p Program) (*process, error) {
 	return proc, nil
 }
 
-// pipes makes the three pipes and returns the ends of the process. They are not
-// those of exec.Cmd, whose Wait would close them before all is read.
+// pipes makes the three pipes and returns the ends of the process, as far as there are
+// files for them. They are not those of exec.Cmd, whose Wait would close them before all
+// is read.
 func (p *process) pipes() (theirs [3]*os.File, err error) {
 	var ours [3]*os.File
 	for i := range theirs {
 		r, w, err := os.Pipe()
+		if err == nil && crowds(w) {
+			closeAll(r, w)
+			err = errCrowd
+		}
 		if err != nil {
 			closeAll(ours[:i]...)
 			closeAll(theirs[:i]...)
