@@ -12,6 +12,9 @@ import (
 // moved is said when what was opened is not where the decision was about.
 const moved = problem("the path changed while it was being opened")
 
+// crowd is said when something was not opened that may be opened later.
+const crowd = problem("too many files are open at the moment: try again later")
+
 // folder is a directory held open: what happens to its path from then on does
 // not change which directory it is.
 type folder struct {
@@ -159,6 +162,8 @@ func explain(err error) error {
 		{syscall.ENOSPC, "there is no space left"},
 		{syscall.EROFS, "the file system is read-only"},
 		{syscall.ELOOP, moved},
+		{syscall.EMFILE, crowd},
+		{syscall.ENFILE, crowd},
 		{syscall.ENXIO, "the path is neither a file nor a directory"},
 		{syscall.ENAMETOOLONG, "the name is too long"},
 	} {

@@ -110,7 +110,7 @@ func (h *hunt) entered(ctx context.Context, d *folder, e entry, w way) error {
 		}
 		sub, err := d.sub(e.name)
 		if err != nil {
-			return nil // what cannot be opened, or was moved away, holds no hits
+			return unopened(err)
 		}
 		defer sub.close()
 		return h.folder(ctx, sub, e.spot.rel, w)
@@ -121,6 +121,15 @@ func (h *hunt) entered(ctx context.Context, d *folder, e entry, w way) error {
 		return nil
 	case e.info.Mode().IsRegular():
 		return h.lines(d, e)
+	}
+	return nil
+}
+
+// unopened is what comes of a search in which something was not opened: what cannot be, or was moved
+// away, holds no hits.
+func unopened(err error) error {
+	if errors.Is(err, crowd) {
+		return err
 	}
 	return nil
 }
@@ -137,7 +146,7 @@ func (h *hunt) found(x hit) {
 func (h *hunt) lines(d *folder, e entry) error {
 	file, info, err := d.open(e.name, os.O_RDONLY)
 	if err != nil {
-		return nil // what cannot be opened, or was moved away, holds no hits
+		return unopened(err)
 	}
 	defer file.Close()
 	if info.Size() > maxSearched {
