@@ -200,6 +200,9 @@ func (c *catalogue) lack(agent string, t *gate.Tool) (capability.Code, string) {
 	case v.Decision.Code == capability.NotAvailable || v.Decision.Code == capability.InvalidConfig:
 		return v.Decision.Code, v.Why
 	}
+	if free := (&gate.Tool{Name: t.Name, Mapping: t.Mapping, View: t.View, Roots: t.Roots, Unmediated: true}); c.policy.Gate.Visible(agent, free) {
+		return capability.ScopeViolation, fmt.Sprintf("no call of it could be allowed: what is declared of %v is not enough for any, see declares: of the upstream or its mapping", verbs)
+	}
 	return capability.ScopeViolation, fmt.Sprintf("no call of it could be allowed: what is held of %v is not enough for any", verbs)
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"capgate/capability"
+	"capgate/gate"
 	"capgate/proxy"
 	"capgate/upstream"
 )
@@ -146,5 +148,20 @@ func TestLookAtHidden(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", agent, diff)
 		}
+	}
+}
+
+// TestLookAtDeclared: that a server declares too little is not said of what the agent holds.
+func TestLookAtDeclared(t *testing.T) {
+	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("read_text_file", "path") + `]`}})
+	up.Declared = gate.Declare(nil, capability.Options{})
+	w := start(t, map[string]string{"scout": reader}, up)
+	looked, _, err := w.server.Look(t.Context(), "agents/scout")
+	if err != nil || len(looked) != 1 {
+		t.Fatalf("%v, %d tools", err, len(looked))
+	}
+	const want = "no call of it could be allowed: what is declared of [fs.read] is not enough for any, see declares: of the upstream or its mapping"
+	if one := looked[0]; one.Code != capability.ScopeViolation || one.Why != want {
+		t.Errorf("%s: %s, not %s", one.Code, one.Why, want)
 	}
 }
