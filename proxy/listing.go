@@ -46,6 +46,7 @@ type listing struct {
 	wanted uint64        // counts up whenever the list has changed, as far as is known
 	have   uint64        // which of them the items are
 	items  []item
+	weight int           // of the items
 	state  uint64        // of the items: others have another
 	seen   time.Time     // when the server was asked for them
 	err    error         // why they could not be had, the last time
@@ -259,6 +260,7 @@ func (l *line) fetch(k listKind) {
 	if err == nil && !same {
 		l.outdate(k)
 		g.items = append([]item{}, items...) // none is not the same as unknown
+		g.weight = weigh(items)
 		g.state++
 	}
 	switch {
@@ -416,6 +418,9 @@ func (l *line) obtain(ctx context.Context, k listKind) (items []item, wanted uin
 	}
 	if wanted, asked = l.lists[k].changes(), l.tenant.server.now(); err == nil {
 		items, err = l.get(ctx, conn, k)
+	}
+	if err == nil {
+		err = l.bear(k, items)
 	}
 	return items, wanted, asked, err
 }

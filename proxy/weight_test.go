@@ -1,0 +1,46 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/proxy"
+)
+
+// TestListsOfSessions: each session with a server that may ask has lists of its own, for which
+// there is so much room as one agent may take.
+func TestListsOfSessions(t *testing.T) {
+	long := strings.Replace(tool("read_text_file", "path"), "A tool.", strings.Repeat("x", 100<<10), 1)
+	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + long + `]`}})
+	up.MayAsk = []string{"elicitation"}
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 1 << 20}}, map[string]string{"scout": reader, "other": reader}, up)
+	has := func(c *client) bool { return strings.Contains(c.request("tools/list", "{}").Raw, "read_text_file") }
+	session := func(agent string) (*client, bool) {
+		c := w.client(agent)
+		c.initialize(`{}`)
+		return c, has(c)
+	}
+	var open []*client
+	for len(open) < 20 {
+		c, ok := session("scout")
+		if !ok {
+			break
+		}
+		open = append(open, c)
+	}
+	if len(open) < 4 || len(open) == 20 {
+		t.Errorf("%d sessions have a list of 100 KiB, where there are 2 MiB", len(open))
+	}
+	if _, ok := session("other"); !ok {
+		t.Error("another agent has no room")
+	}
+	if !has(open[0]) {
+		t.Error("who had the list does not have it any more")
+	}
+	for _, c := range open {
+		c.delete()
+	}
+	if _, ok := session("scout"); !ok {
+		t.Error("there is no room when the sessions have ended")
+	}
+}
