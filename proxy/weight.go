@@ -1,21 +1,12 @@
 package proxy
 
-import (
-	"maps"
-	"slices"
-
-	"capgate/upstream"
-)
+import "capgate/upstream"
 
 // What an entry of a list takes, with all that is made of it: so much, and so many times its bytes.
 const (
 	itemWeight = 4 << 10
 	byteWeight = 3
 )
-
-// listShare is how many times as much the lists may take that an agent has, those of its sessions
-// too, as its messages.
-const listShare = 2
 
 func weigh(items []item) (weight int) {
 	for _, it := range items {
@@ -24,8 +15,8 @@ func weigh(items []item) (weight int) {
 	return weight
 }
 
-// bear refuses a list that has grown where there is no room for it beside the others of the agent: a
-// server may fill each, and each session may have its own.
+// bear refuses a list that has grown where there is no room for it beside the others that the agent
+// and its sessions have of the server, which may be as much as messages: it may fill each.
 func (l *line) bear(k listKind, items []item) error {
 	weight := weigh(items) - l.lists[k].weighs()
 	if weight <= 0 {
@@ -34,13 +25,13 @@ func (l *line) bear(k listKind, items []item) error {
 	agent := l.tenant.whole()
 	for _, t := range append(agent.inner(), agent) {
 		t.mu.Lock()
-		lines := slices.Collect(maps.Values(t.lines))
+		other := t.lines[l.up().Name]
 		t.mu.Unlock()
-		for _, each := range lines {
-			weight += each.weight()
+		if other != nil {
+			weight += other.weight()
 		}
 	}
-	if weight > listShare*l.tenant.server.limits.Bulk {
+	if weight > l.tenant.server.limits.Bulk {
 		return &upstream.Failed{Upstream: l.up().Name, Text: "has lists for which there is no room beside those that the agent's sessions have", Unsent: true}
 	}
 	return nil

@@ -10,11 +10,13 @@ import (
 // TestListsOfSessions: each session with a server that may ask has lists of its own, for which
 // there is so much room as one agent may take.
 func TestListsOfSessions(t *testing.T) {
-	long := strings.Replace(tool("read_text_file", "path"), "A tool.", strings.Repeat("x", 100<<10), 1)
+	long := strings.Replace(tool("read_text_file", "path"), "A tool.", strings.Repeat("x", 100<<10)+" ", 1)
 	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + long + `]`}})
 	up.MayAsk = []string{"elicitation"}
-	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 1 << 20}}, map[string]string{"scout": reader, "other": reader}, up)
-	has := func(c *client) bool { return strings.Contains(c.request("tools/list", "{}").Raw, "read_text_file") }
+	notes := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + long + `]`}})
+	notes.Name, notes.Prefix, notes.MayAsk = "notes", "notes", up.MayAsk
+	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 2 << 20}}, map[string]string{"scout": reader, "other": reader}, up, notes)
+	has := func(c *client) bool { return strings.Count(c.request("tools/list", "{}").Raw, "xxx ") == 2 }
 	session := func(agent string) (*client, bool) {
 		c := w.client(agent)
 		c.initialize(`{}`)
@@ -28,8 +30,8 @@ func TestListsOfSessions(t *testing.T) {
 		}
 		open = append(open, c)
 	}
-	if len(open) < 4 || len(open) == 20 {
-		t.Errorf("%d sessions have a list of 100 KiB, where there are 2 MiB", len(open))
+	if len(open) < 4 || len(open) == 20 { // half of that with the lists of both counted together
+		t.Errorf("%d sessions have lists of 100 KiB of two servers, where there are 2 MiB for each", len(open))
 	}
 	if _, ok := session("other"); !ok {
 		t.Error("another agent has no room")
