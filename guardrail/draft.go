@@ -14,13 +14,14 @@ import (
 // written without holding the log.
 type draft struct {
 	buf   []byte
-	scrub func(string) string
+	about string // the upstream
+	scrub func(upstream, text string) string
 	mac   hash.Hash // nil: objects stand in clear
 	clear []byte    // the object that is being hashed
 	sum   []byte
 }
 
-func newDraft(scrub func(string) string, key []byte) *draft {
+func newDraft(scrub func(upstream, text string) string, key []byte) *draft {
 	d := &draft{scrub: scrub, buf: make([]byte, 0, 1<<10)}
 	if key != nil {
 		d.mac = hmac.New(sha256.New, key)
@@ -32,7 +33,7 @@ func (d *draft) scrubbed(text string) string {
 	if d.scrub == nil || text == "" {
 		return text
 	}
-	return d.scrub(text)
+	return d.scrub(d.about, text)
 }
 
 // name appends a member whose value is a short word; none if there is no value.

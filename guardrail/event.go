@@ -90,6 +90,7 @@ func (d *draft) appendEvent(e *Event) error {
 	default:
 		return fmt.Errorf("record event: there is no kind %q", e.Kind)
 	}
+	d.about = e.Upstream
 	d.name("kind", e.Kind)
 	d.name("call", e.Call)
 	d.name("agent", e.Agent)

@@ -36,12 +36,15 @@ type Options struct {
 	// the event could not be recorded. The zero value denies.
 	Continue bool
 
-	HashTargets     bool                // objects are keyed hashes, the same one for the same object
-	Rotate          int64               // bytes after which a new file carries the chain on; 0: 64 MiB
-	CheckpointLines int                 // lines after which they are signed; 0: 256
-	CheckpointEvery time.Duration       // after which lines are signed at the latest; 0: 5 s
-	Sync            Sync                //
-	Scrub           func(string) string // takes secrets out, of what the package comment names; nil: nothing does
+	HashTargets     bool          // objects are keyed hashes, the same one for the same object
+	Rotate          int64         // bytes after which a new file carries the chain on; 0: 64 MiB
+	CheckpointLines int           // lines after which they are signed; 0: 256
+	CheckpointEvery time.Duration // after which lines are signed at the latest; 0: 5 s
+	Sync            Sync
+
+	// Scrub takes secrets out of a text of an event about an upstream, if it is about one, of
+	// what the package comment names; nil: nothing does.
+	Scrub func(upstream, text string) string
 
 	Clock func() time.Time // nil: time.Now
 	Rand  io.Reader        // nil: crypto/rand

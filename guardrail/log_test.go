@@ -345,8 +345,8 @@ func TestHashTargets(t *testing.T) {
 }
 
 func TestScrub(t *testing.T) {
-	l, dir := start(t, guardrail.Options{Scrub: func(text string) string {
-		return strings.ReplaceAll(text, "hunter2", "***")
+	l, dir := start(t, guardrail.Options{Scrub: func(upstream, text string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(text, "hunter2", "***"), "learnt of "+upstream, "+++")
 	}})
 	record(t, l, guardrail.Event{
 		Kind: guardrail.Outcome, Text: "a hunter2 b", Error: "hunter2", Link: "the hunter2 link",
@@ -356,8 +356,17 @@ func TestScrub(t *testing.T) {
 		named.Tool, named.Method, named.Argument, named.Names = "a.hunter2", "hunter2/get", "hunter2", []string{"a", "hunter2"} // as a server, or an agent, calls it
 		record(t, l, named)
 	}
+	for _, upstream := range []string{"one", "", "two"} {
+		record(t, l, guardrail.Event{Kind: guardrail.Notice, Upstream: upstream, Text: "what is learnt of one"})
+	}
 	l.Close()
 	all := events(t, dir, guardrail.Filter{})
+	for i, want := range []string{"what is +++", "what is +++one", "what is learnt of one"} {
+		if got := all[len(all)-3+i].Text; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	all = all[:len(all)-3]
 	e := all[0]
 	if strings.Contains(e.Line, "hunter2") || e.Text != "a *** b" || e.Error != "***" || e.Needs[0].Object != "https://x/?k=***" {
 		t.Error(e.Line)

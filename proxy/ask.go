@@ -170,7 +170,7 @@ func (e *errand) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	}
 	e.line.asking(e, 1)
 	defer e.line.asking(e, -1)
-	clean := c.scrubbed(params)
+	clean := c.scrubbed(e.line.up(), params)
 	o, err := c.session.ask(ctx, c.out, method, clean)
 	if errors.Is(err, errUnsent) && e.line.tenant.only == c.session { // it may take event streams elsewhere
 		o, err = e.line.put(ctx, method, clean)
@@ -261,7 +261,7 @@ func (e loose) Notify(method string, params []byte) {
 		l.updated(params)
 	case logMessage, "notifications/elicitation/complete":
 		if s := l.tenant.only; s != nil && (method != logMessage || s.wants(params)) {
-			if clean, ok := l.tenant.server.clean(append([]byte(nil), params...)); ok {
+			if clean, ok := l.tenant.server.clean(l.up(), append([]byte(nil), params...)); ok {
 				s.notify(method, clean, l.isSeen)
 			}
 		}
@@ -331,7 +331,7 @@ func (e loose) Ask(ctx context.Context, method string, params []byte) ([]byte, e
 		}
 		return s.roots(l.tenant.agent), nil
 	}
-	clean, ok := s.clean(params)
+	clean, ok := s.clean(l.up(), params)
 	if !ok {
 		return nil, &upstream.Refusal{Code: codeParams, Message: "the params cannot be shown"}
 	}

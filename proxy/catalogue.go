@@ -295,7 +295,7 @@ func silent(ups []*Upstream, lists [][listKinds][]item) string {
 func (a *assembly) addTools(from *source, items []item) {
 	for _, t := range a.tenant.server.inspect(from, items) {
 		a.order = append(a.order, t)
-		if t.blocked == "" && !a.tenant.server.isClean(t.raw) {
+		if t.blocked == "" && !a.tenant.server.isClean(from.up, t.raw) {
 			t.blocked, t.why = capability.ToolRejected, secretWithin
 		}
 		if a.silent != "" && from.up.Prefix == "" && t.blocked == "" {
@@ -337,7 +337,7 @@ func (a *assembly) owner(up *Upstream, called string) string {
 func (a *assembly) addPrompts(from *source, items []item) {
 	held := a.tenant.server.withheld(from.up, promptPin, named(items, "name"), items)
 	for i, it := range items {
-		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: a.tenant.server.cleanOnly(held[i], it.raw)}
+		p := &prompt{up: from.up, line: from.line, name: it.text("name"), raw: it.raw, held: a.tenant.server.cleanOnly(from.up, held[i], it.raw)}
 		if p.exposed = exposedName(p.up, p.name); p.name == "" || validName(p.exposed) != "" || from.unknown || from.skills.isPrompt(p.name) || a.owner(p.up, p.up.called(p.name)) != "" {
 			continue
 		}
@@ -358,7 +358,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 	s := a.tenant.server
 	held := s.withheld(from.up, resourcePin, named(items, "uri"), items)
 	for i, it := range items {
-		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: s.cleanOnly(held[i], it.raw)}
+		r := &resource{uri: it.text("uri"), up: from.up, line: from.line, raw: it.raw, held: s.cleanOnly(from.up, held[i], it.raw)}
 		if from.secludes(r.uri) || r.uri == "" {
 			continue
 		}
@@ -378,7 +378,7 @@ func (a *assembly) addResources(from *source, items, templates []item) {
 		r := &resource{uri: it.text("uriTemplate"), up: from.up, line: from.line, raw: it.raw, held: held[i]}
 		a.withhold(r, true)
 		switch {
-		case !s.isClean(r.raw):
+		case !s.isClean(from.up, r.raw):
 		case from.secludesTemplate(r.uri):
 			a.veiled = append(a.veiled, r)
 		default:

@@ -97,7 +97,7 @@ func (d *downstream) head(resp *http.Response) {
 // the provider wrote it.
 func (d *downstream) isKept(name string) bool {
 	folded := strings.ToLower(name)
-	return strings.Contains(folded, strings.ToLower(d.key)) || !d.server.isClean([]byte(name)) || !d.server.isClean([]byte(folded))
+	return strings.Contains(folded, strings.ToLower(d.key)) || !d.server.isClean(nil, []byte(name)) || !d.server.isClean(nil, []byte(folded))
 }
 
 func (d *downstream) flush() error {

@@ -193,7 +193,7 @@ func (c *call) forward(o *order) reply {
 		return c.translated(o, answer.Error)
 	}
 	c.outcome(len(answer.Result), c.fault(answer))
-	result, ok := c.server.clean(answer.Result)
+	result, ok := c.server.clean(o.line.up(), answer.Result)
 	if !ok {
 		return c.broken(o, errScrubbed)
 	}
@@ -206,7 +206,7 @@ func (c *call) forward(o *order) reply {
 // translated is an error of a server in the era of the agent: some codes mean
 // something else there, or nothing.
 func (c *call) translated(o *order, raw []byte) reply {
-	raw, ok := c.server.clean(raw)
+	raw, ok := c.server.clean(o.line.up(), raw)
 	if !ok {
 		return fail(codeInternal, "the server answered with an error that cannot be shown")
 	}
@@ -458,11 +458,11 @@ func (e *errand) Notify(method string, params []byte) {
 	switch method {
 	case "notifications/progress":
 		if out := e.progressFor(params); out != nil && c.out != nil {
-			c.say(note(method, c.scrubbed(out)))
+			c.say(note(method, c.scrubbed(e.line.up(), out)))
 		}
 	case logMessage:
 		if c.out != nil && c.wants(params) {
-			c.say(note(method, c.scrubbed(params)))
+			c.say(note(method, c.scrubbed(e.line.up(), params)))
 		}
 	default:
 		loose{e.line}.Notify(method, params)

@@ -64,7 +64,7 @@ func (c *call) supply(ctx context.Context, o *order, answer *upstream.Answer) (d
 		case name == askRoots:
 			got = c.rootsFor(o.line)
 		default:
-			if got, err = c.askClient(ctx, name, params.Raw()); err != nil {
+			if got, err = c.askClient(ctx, o.line.up(), name, params.Raw()); err != nil {
 				return false, err
 			}
 		}
@@ -99,11 +99,11 @@ func (c *call) refuseInput(err error) error {
 // askClient asks a client of the legacy era what a modern server wants to know.
 // There is no way to hand on a client's refusal, except that a question to a
 // person can be called off.
-func (c *call) askClient(ctx context.Context, method string, params []byte) ([]byte, error) {
+func (c *call) askClient(ctx context.Context, from *Upstream, method string, params []byte) ([]byte, error) {
 	if c.session == nil {
 		return nil, c.refuseInput(errors.New("the client cannot be asked during this request"))
 	}
-	got, err := answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(params)))
+	got, err := answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(from, params)))
 	if err != nil && method == askElicitation && ctx.Err() == nil {
 		return []byte(`{"action":"cancel"}`), nil
 	}
@@ -137,7 +137,7 @@ func (c *call) passInput(o *order, answer *upstream.Answer, in inputs) error {
 	if err != nil {
 		return &upstream.Failed{Upstream: o.line.up().Name, Text: "asked for input with a state that cannot be kept", Err: err}
 	}
-	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed(append(shown, '}'))) + `,"requestState":"` + sealed + `"}`)
+	answer.Result = []byte(`{"resultType":"input_required","inputRequests":` + string(c.scrubbed(o.line.up(), append(shown, '}'))) + `,"requestState":"` + sealed + `"}`)
 	return nil
 }
 

@@ -433,7 +433,7 @@ func (l *line) get(ctx context.Context, conn upstream.Conn, k listKind) ([]item,
 	if !able(conn.Info(), ability) {
 		return nil, nil
 	}
-	raw, err := upstream.List(ctx, conn, upstream.Listing{Method: method, Member: member, Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
+	raw, err := upstream.List(ctx, conn, upstream.Listing{Method: method, Member: member, Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrubberOf(l.up())})
 	g := &l.lists[k]
 	g.mu.Lock()
 	before := g.items

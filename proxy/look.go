@@ -121,8 +121,9 @@ func (s *Server) LookSkills(ctx context.Context, agent string) (all []ShownSkill
 
 func (c *catalogue) showSkill(s *Server, agent string, one *skill) ShownSkill {
 	out := ShownSkill{URI: one.root, Files: len(one.files), Visible: one.hidden == "", About: one.about, Lacks: c.policy.Gate.Skill(agent, one.about)}
-	if one.line != nil {
-		out.Upstream = one.line.up().Name
+	from := one.server()
+	if from != nil {
+		out.Upstream = from.Name
 	}
 	if one.hidden != lacking(out.Lacks) {
 		out.Why = one.hidden
@@ -136,10 +137,10 @@ func (c *catalogue) showSkill(s *Server, agent string, one *skill) ShownSkill {
 	for _, n := range one.about.Needs {
 		told = append(told, n.Token, n.String())
 	}
-	if !s.isClean([]byte(strings.Join(told, "\n"))) {
+	if !s.isClean(from, []byte(strings.Join(told, "\n"))) {
 		out.About, out.Lacks, out.Why, out.Waits = new(skills.Skill), gate.Satisfaction{}, secretWithin, ""
 	}
-	if !s.isClean([]byte(out.URI)) {
+	if !s.isClean(from, []byte(out.URI)) {
 		out.URI = ""
 	}
 	return out
@@ -220,7 +221,7 @@ func (c *catalogue) show(s *Server, survey *gate.Survey, agent string, t *tool) 
 		one.Code, one.Why = c.lack(agent, t.gate)
 	default:
 		one.Visible = true
-		if scope := narrowing(survey.Scopes(t.gate)); s.isClean([]byte(scope)) {
+		if scope := narrowing(survey.Scopes(t.gate)); s.isClean(nil, []byte(scope)) {
 			one.Scope = scope
 		}
 	}

@@ -89,11 +89,11 @@ func (t *tenant) tell(c change, changes uint64) {
 	if !cat.tells(l, c.uri) {
 		return
 	}
-	body, clean := t.server.news(c.uri)
+	body, clean := t.server.news(l.up(), c.uri)
 	for _, one := range told {
 		if clean {
 			one.notify(resourceUpdated, body, t.still(l, c.uri))
-		} else if of, ok := t.server.news(one.watched); ok && t.mayRead(l, one.watched) && cat.tells(l, one.watched) {
+		} else if of, ok := t.server.news(l.up(), one.watched); ok && t.mayRead(l, one.watched) && cat.tells(l, one.watched) {
 			one.notify(resourceUpdated, of, t.still(l, one.watched))
 		}
 	}
@@ -124,9 +124,9 @@ func (t *tenant) still(l *line, uri string) func() bool {
 }
 
 // news is what is said of a resource that has changed, unless a secret stands in its name.
-func (s *Server) news(uri string) (body []byte, ok bool) {
+func (s *Server) news(from *Upstream, uri string) (body []byte, ok bool) {
 	body = append(wire.AppendString([]byte(`{"uri":`), uri), '}')
-	return body, s.isClean(body)
+	return body, s.isClean(from, body)
 }
 
 // longestNews bounds the URIs that wait.

@@ -38,7 +38,7 @@ type sight struct {
 func (t *tenant) outlook(p *Policy) *outlook {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := &outlook{policy: p, agent: t.agent, survey: p.Gate.Survey(t.agent, held), clean: t.server.isClean, after: map[sight]view{}}
+	o := &outlook{policy: p, agent: t.agent, survey: p.Gate.Survey(t.agent, held), clean: func(b []byte) bool { return t.server.isClean(nil, b) }, after: map[sight]view{}}
 	if t.foreseen != nil && t.foreseen.policy == p {
 		o.before = t.foreseen.after
 	}

@@ -122,7 +122,7 @@ func (p *parked) Ask(ctx context.Context, method string, params []byte) ([]byte,
 	}
 	now.line.asking(now, 1)
 	defer now.line.asking(now, -1)
-	q := question{method: method, params: append([]byte(nil), c.scrubbed(params)...), answer: make(chan outcome, 1)}
+	q := question{method: method, params: append([]byte(nil), c.scrubbed(now.line.up(), params)...), answer: make(chan outcome, 1)}
 	size := len(q.params) + perMessage
 	if !c.tenant.keep(size, maxUntaken) {
 		return answerOf(outcome{}, errAskLimit)

@@ -124,6 +124,10 @@ type Upstream struct {
 	Narrower   map[string]*gate.Declaration // the same for single tools
 	Unmediated bool
 
+	// Scrub takes secrets out of what the server says, in place of [Options.Scrub]: also those that
+	// were learnt of it. Nil: as there.
+	Scrub func([]byte) []byte
+
 	modernOnly atomic.Bool // no session can be had of it, as far as is known
 
 	// Open starts or dials the server for one agent.

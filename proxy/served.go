@@ -178,7 +178,7 @@ func (l *line) skillList(ctx context.Context, conn upstream.Conn, read *budget) 
 	l.speaks.Store(speaks)
 	switch {
 	case speaks:
-		raw, err := upstream.List(ctx, conn, upstream.Listing{Method: "skills/list", Member: "skills", Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrub})
+		raw, err := upstream.List(ctx, conn, upstream.Listing{Method: "skills/list", Member: "skills", Meta: l.meta(conn.Info()), Scrub: l.tenant.server.scrubberOf(l.up())})
 		if err != nil {
 			return nil, err
 		}

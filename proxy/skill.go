@@ -226,7 +226,7 @@ func (a *assembly) judge(s *skill, visible *outlook) {
 		s.hidden = s.held.why
 	case !v.shown:
 		s.hidden = v.why
-	case !a.tenant.server.isClean(s.entry()):
+	case !a.tenant.server.isClean(s.server(), s.entry()):
 		s.hidden = "what it says of itself holds a secret"
 	}
 }
@@ -460,7 +460,7 @@ func (t *tenant) tellReaders(cat *catalogue) {
 	t.mu.Unlock()
 	tell := func(changed []string, notify func(method string, params []byte, may func() bool)) {
 		for _, uri := range changed {
-			if body, ok := t.server.news(uri); ok {
+			if body, ok := t.server.news(cat.bundled[uri].skill.server(), uri); ok {
 				notify(resourceUpdated, body, t.shows(cat.bundled[uri].skill))
 			}
 		}

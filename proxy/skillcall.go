@@ -130,7 +130,7 @@ func (c *call) open(f *bundled) (opened, reply, bool) {
 	switch {
 	case !ok:
 		return opened{}, r, false
-	case !c.server.isClean(got.data) || !c.server.isClean(got.result): // changed, it would not be the file any more
+	case !c.server.isClean(f.skill.server(), got.data) || !c.server.isClean(f.skill.server(), got.result): // changed, it would not be the file any more
 		return opened{}, c.withheld("the file holds a secret"), false
 	}
 	c.outcome(len(got.data), "")
@@ -141,6 +141,14 @@ func (c *call) open(f *bundled) (opened, reply, bool) {
 func (c *call) withheld(why string) reply {
 	c.outcome(0, why)
 	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: why})
+}
+
+// server is the one that a skill is of, nil for one that the gateway has.
+func (s *skill) server() *Upstream {
+	if s.line == nil {
+		return nil
+	}
+	return s.line.up()
 }
 
 // bytesOf fetches a file from where it lies.

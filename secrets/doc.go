@@ -27,6 +27,10 @@
 // in many a text by chance, and to replace it there would tear them up, while a
 // secret that is not scrubbed would be seen.
 //
+// What a server has issued, see [Keeper.Learn], it has chosen, and so may have chosen a
+// word: [Keeper.ScrubOf] takes such a one out of what that server says, and of nothing
+// else. One that is random it takes out of everything.
+//
 // A handle needs no escape within a JSON string, so JSON stays JSON, unless a
 // value stood outside of a string, as one of digits only may. Whoever forwards a
 // document that Scrub has changed parses it again.
@@ -40,7 +44,8 @@
 // to a value are not found. Neither is a value that is cut in two by the edge of
 // what is scrubbed: it takes whole messages and lines.
 //
-// A word that is not secret but equals a value is replaced as well.
+// A word that is not secret but equals a value is replaced as well. A server may have
+// issued a number that looks random and that others say, such as that of a commit.
 //
 // A value that no keeper of this process has resolved is not known: whoever starts one
 // resolves what there is, see [Keeper.Check], but a value that was renewed while no
@@ -48,7 +53,7 @@
 //
 // Values stay in memory, in clear, until the process ends, also those that were
 // renewed: there is a limit on how many. Of those that came from elsewhere, see
-// [Keeper.Remember], the oldest make room. Who may debug the process reads them.
+// [Keeper.Learn], the oldest make room. Who may debug the process reads them.
 //
 // A file that others may write to is not read. That they may read it is not looked at:
 // where secrets are mounted into containers, that is usual. Nor are access control

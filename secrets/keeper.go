@@ -37,17 +37,21 @@ type Keeper struct {
 // place share them.
 type handed struct {
 	mu       sync.Mutex // one new value at a time
-	scrubber atomic.Pointer[scrubber]
-	passing  map[string][]string // what came from elsewhere, by name, the newest last
+	resolved atomic.Pointer[scrubber]
+	learnt   atomic.Pointer[[]lesson]
+	news     atomic.Int64 // how many values there have been
 }
 
-// How many values of one name that came from elsewhere are known: a token that is renewed every
-// few minutes, with what renews it, for hours after it has expired, or where there is no room for
-// all of these, the last few.
-const (
-	maxPassing = 128
-	fewPassing = 8
-)
+// lesson is what came from elsewhere for one upstream. It is immutable.
+type lesson struct {
+	upstream string
+	values   []string // the newest last
+	*scrubber
+}
+
+// maxLearnt is how many such values of one upstream are known: a token that is renewed every few
+// minutes, with what renews it, for hours after it has expired.
+const maxLearnt = 128
 
 // New returns a keeper of the secrets with these names. It reads no value yet. One
 // that takes the place of another comes from [Keeper.With].
@@ -58,7 +62,7 @@ func New(sources map[string]Source, opts Options) (*Keeper, error) {
 	if opts.ReadFile == nil {
 		opts.ReadFile = readFile
 	}
-	k := &Keeper{opts: opts, handed: &handed{passing: map[string][]string{}}}
+	k := &Keeper{opts: opts, handed: new(handed)}
 	return k.With(sources)
 }
 
@@ -80,18 +84,24 @@ func (k *Keeper) With(sources map[string]Source) (*Keeper, error) {
 	return &Keeper{sources: maps.Clone(sources), opts: k.opts, handed: k.handed}, nil
 }
 
-// Remember takes note of a value that came from elsewhere, so that it is scrubbed
-// like those that were expanded, until many others of its name have come: tokens take
-// the place of each other, and those of before are good no more. One that is too short
-// to be told from other text is an error.
-func (k *Keeper) Remember(name, value string) error {
+// Learn takes note of a value that came from elsewhere for one upstream, so that it is scrubbed
+// like those that were expanded, until many others of it have come: tokens take the place of each
+// other, and those of before are good no more. One that is no random text is found in what that
+// upstream says and in what is recorded of it, and nowhere else: who chooses such a value would
+// choose which words of others are taken out. One that is too short to be told from other text
+// is an error.
+func (k *Keeper) Learn(upstream, name, value string) error {
 	if len(value) < minValue {
 		return fmt.Errorf("the value of %q is shorter than %d bytes and cannot be taken out of a text", name, minValue)
+	}
+	if len(value) > maxValueBytes {
+		return fmt.Errorf("the value of %q is longer than %d bytes", name, maxValueBytes)
 	}
 	if k.handed == nil {
 		return fmt.Errorf("the value of %q cannot be remembered", name)
 	}
-	return k.handed.pass(name, value)
+	k.handed.learn(upstream, name, value)
+	return nil
 }
 
 // Known is how many values it has come to take out of texts. It takes out others once that is another.
@@ -99,7 +109,7 @@ func (k *Keeper) Known() int {
 	if k.handed == nil {
 		return 0
 	}
-	return k.handed.scrubber.Load().known()
+	return int(k.handed.news.Load())
 }
 
 // Names returns the names of the secrets, in order.
@@ -159,106 +169,98 @@ func (k *Keeper) Value(name string) (string, error) {
 
 // remember adds a value to those that are scrubbed, before anybody gets it. It is never forgotten.
 func (h *handed) remember(name, value string) error {
-	if h.scrubber.Load().keeps(value) {
+	if h.resolved.Load().knows(value) {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.add(name, value, true)
-}
-
-// pass does so for a value that came from elsewhere, as the newest of its name.
-func (h *handed) pass(name, value string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.passing[name] = slices.DeleteFunc(h.passing[name], func(known string) bool { return known == value })
-	if err := h.add(name, value, false); err != nil {
-		return err
+	before := h.resolved.Load()
+	if before.knows(value) {
+		return nil
 	}
-	if h.passing[name] = append(h.passing[name], value); len(h.passing[name]) > maxPassing {
-		h.forget(name)
+	next, ok := before.with(name, value)
+	if !ok {
+		return errors.New("too many values have been resolved since the gateway was started: start it again")
 	}
+	h.resolved.Store(next)
+	h.news.Add(1)
 	return nil
 }
 
-// add has a value known. The lock is held.
-func (h *handed) add(name, value string, ever bool) error {
-	for {
-		before := h.scrubber.Load()
-		switch {
-		case before.knows(value) && ever:
-			h.scrubber.Store(before.keeping(value))
-			return nil
-		case before.knows(value):
-			return nil
-		}
-		if next, ok := before.with(name, value, ever); ok {
-			h.scrubber.Store(next)
-			return nil
-		}
-		if !h.makeRoom() {
-			return errors.New("too many values have been resolved since the gateway was started: start it again")
-		}
+// learn does so for a value that came from elsewhere, as the newest of an upstream.
+func (h *handed) learn(upstream, name, value string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []lesson
+	if known := h.learnt.Load(); known != nil {
+		all = slices.Clone(*known)
 	}
+	i, known := slices.BinarySearchFunc(all, upstream, func(l lesson, name string) int { return strings.Compare(l.upstream, name) })
+	if !known {
+		all = slices.Insert(all, i, lesson{upstream: upstream})
+	}
+	l := &all[i]
+	l.values = append(slices.DeleteFunc(slices.Clone(l.values), func(before string) bool { return before == value }), value)
+	if !l.knows(value) {
+		more, ok := l.with(name, value)
+		for !ok || len(l.values) > maxLearnt {
+			l.scrubber, l.values = l.without(l.values[0]), l.values[1:]
+			more, ok = l.with(name, value)
+		}
+		l.scrubber = more
+		h.news.Add(1)
+	}
+	h.learnt.Store(&all)
 }
 
-// makeRoom forgets the oldest value of the name that has most, unless none has many. The lock is held.
-func (h *handed) makeRoom() bool {
-	most := ""
-	for name, all := range h.passing {
-		if len(all) > len(h.passing[most]) {
-			most = name
+// find returns where a text shows values, in order and apart: those of the configuration, those that
+// came for an upstream, and of those that came for others what is random, or every one.
+func (h *handed) find(text []byte, upstream string, every bool) (spans []span) {
+	if s := h.resolved.Load(); s != nil {
+		spans = s.find(text, maxLayers, true)
+	}
+	if known := h.learnt.Load(); known != nil {
+		for _, l := range *known {
+			spans = append(spans, l.find(text, maxLayers, every || l.upstream == upstream)...)
 		}
 	}
-	if len(h.passing[most]) <= fewPassing {
-		return false
-	}
-	h.forget(most)
-	return true
+	return merge(spans)
 }
 
-// forget forgets the oldest value of a name that came from elsewhere, unless it is another's too.
-// The lock is held.
-func (h *handed) forget(name string) {
-	oldest := h.passing[name][0]
-	h.passing[name] = slices.Delete(h.passing[name], 0, 1)
-	for _, all := range h.passing {
-		if slices.Contains(all, oldest) {
-			return
-		}
-	}
-	if s := h.scrubber.Load(); !s.keeps(oldest) {
-		h.scrubber.Store(s.without(oldest))
-	}
-}
+// knowsAny reports whether there is anything to be found.
+func (h *handed) knowsAny() bool { return h.resolved.Load() != nil || h.learnt.Load() != nil }
 
-// Scrub replaces every value that was ever resolved by its handle. When there is
-// none it returns the text itself, otherwise another one. A text with more values
+// Scrub replaces every value that was ever resolved by its handle, and all that were learnt. When
+// there is none it returns the text itself, otherwise another one. A text with more values
 // than can be meant is replaced as a whole.
-func (k *Keeper) Scrub(text []byte) []byte {
-	if k.handed == nil {
-		return text
-	}
-	s := k.handed.scrubber.Load()
-	if s == nil {
-		return text
-	}
-	return s.scrub(text)
-}
+func (k *Keeper) Scrub(text []byte) []byte { return k.scrub(text, "", true) }
 
 // ScrubText is Scrub for a text that is mostly clean, and then returned itself.
-func (k *Keeper) ScrubText(text string) string {
-	if k.handed == nil || len(text) < window {
+func (k *Keeper) ScrubText(text string) string { return k.scrubText(text, "", true) }
+
+// ScrubOf is Scrub for what an upstream says, "" for what is said of none.
+func (k *Keeper) ScrubOf(upstream string, text []byte) []byte { return k.scrub(text, upstream, false) }
+
+// ScrubTextOf is ScrubOf for a text that is mostly clean.
+func (k *Keeper) ScrubTextOf(upstream, text string) string { return k.scrubText(text, upstream, false) }
+
+func (k *Keeper) scrub(text []byte, upstream string, every bool) []byte {
+	if k.handed == nil || !k.handed.knowsAny() {
 		return text
 	}
-	s := k.handed.scrubber.Load()
-	if s == nil {
+	return replaced(text, k.handed.find(text, upstream, every))
+}
+
+func (k *Keeper) scrubText(text, upstream string, every bool) string {
+	if k.handed == nil || len(text) < window || !k.handed.knowsAny() {
 		return text
 	}
-	if clean := s.scrub([]byte(text)); string(clean) != text {
-		return string(clean)
+	whole := []byte(text)
+	spans := k.handed.find(whole, upstream, every)
+	if len(spans) == 0 {
+		return text
 	}
-	return text
+	return string(replaced(whole, spans))
 }
 
 // String says how many secrets there are.

@@ -2,6 +2,8 @@ package secrets_test
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,15 +286,15 @@ func TestTooManyValues(t *testing.T) {
 	}
 }
 
-// TestRemembered: a token that is renewed every few minutes is one that can be used for as long as
+// TestLearnt: a token that is renewed every few minutes is one that can be used for as long as
 // the gateway runs. Those of some hours ago are not known any more, and all others are.
-func TestRemembered(t *testing.T) {
+func TestLearnt(t *testing.T) {
 	k := resolved(t, map[string]string{"a": "hunter2-hunter2"})
 	token := func(n int) string { return fmt.Sprintf("%08d.%s", n, strings.Repeat("x", 2_000)) }
 	const most = 3_000
 	for n := range most {
 		for _, value := range []string{token(n), "the-same-client-secret", "hunter2-hunter2"} {
-			if err := k.Remember("o", value); err != nil {
+			if err := k.Learn("up", "o", value); err != nil {
 				t.Fatalf("token %d: %v", n, err)
 			}
 		}
@@ -301,75 +303,132 @@ func TestRemembered(t *testing.T) {
 		token(most - 1): "{{secret:o}}", token(most - 100): "{{secret:o}}", "the-same-client-secret": "{{secret:o}}",
 		"hunter2-hunter2": "{{secret:a}}", token(0): token(0), token(most - 200): token(most - 200),
 	} {
-		if got := string(k.Scrub([]byte(text))); got != want {
+		if got := string(k.ScrubOf("up", []byte(text))); got != want {
 			t.Errorf("%.30s becomes %.30s", text, got)
 		}
+		if got := k.ScrubTextOf("up", text); got != want {
+			t.Errorf("the text %.30s becomes %.30s", text, got)
+		}
 	}
-	if got := k.Known(); got != most+2 { // whoever looks whether it is another sees each
+	if got := k.Known(); got != most+3 { // whoever looks whether it is another sees each
 		t.Errorf("%d values have become known", got)
 	}
 }
 
-// TestRememberedByOthers: a value is forgotten for one who had it and only for who has no use for it: not
-// while another upstream has it too, and never where it is one of the secrets of the configuration.
-func TestRememberedByOthers(t *testing.T) {
-	const shared, later = "shared-by-two-upstreams", "configured-afterwards"
-	k := keeper(t, map[string]string{"late": later})
-	remember := func(name, value string) {
+// TestLearntOfOne: a server chooses what is learnt of it, and so which of its own words are taken out, and of
+// no other's. What the configuration has is taken out everywhere, whoever has it too.
+func TestLearntOfOne(t *testing.T) {
+	const theirs, both, configured = "additionalProperties", "shared-by-two-upstreams", "configured-afterwards"
+	k := keeper(t, map[string]string{"late": configured})
+	learn := func(upstream string, values ...string) {
 		t.Helper()
-		if err := k.Remember(name, value); err != nil {
-			t.Fatal(err)
+		for _, value := range values {
+			if err := k.Learn(upstream, "oauth."+upstream, value); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	for _, value := range []string{shared, later} {
-		remember("one", value)
-	}
-	remember("two", shared)
+	learn("one", theirs, both, configured)
+	learn("two", both)
 	if _, err := k.Expand("{{secret:late}}"); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 1_000 {
-		remember("one", fmt.Sprintf("token-%08d", n))
+		learn("one", fmt.Sprintf("token-%08d", n))
 	}
-	for text, known := range map[string]bool{shared: true, later: true, "token-00000000": false, "token-00000999": true} {
-		if got := k.ScrubText(text); (got != text) != known {
-			t.Errorf("%s becomes %s", text, got)
+	learn("one", theirs)
+	text := strings.Join([]string{theirs, both, configured, "token-00000999"}, " ")
+	const one, two, late = "{{secret:oauth.one}}", "{{secret:oauth.two}}", "{{secret:late}}"
+	for upstream, want := range map[string]string{
+		"one":  one + " " + both + " " + late + " " + one,
+		"two":  theirs + " " + two + " " + late + " token-00000999",
+		"else": theirs + " " + both + " " + late + " token-00000999",
+		"":     theirs + " " + both + " " + late + " token-00000999",
+	} {
+		if got := string(k.ScrubOf(upstream, []byte(text))); got != want {
+			t.Errorf("of %q: %s", upstream, got)
+		}
+		if got := k.ScrubTextOf(upstream, text); got != want {
+			t.Errorf("the text of %q: %s", upstream, got)
 		}
 	}
-	for n := range 1_000 {
-		remember("two", fmt.Sprintf("of-two-%08d", n))
+	want := one + " " + two + " " + late + " " + one
+	if got := string(k.Scrub([]byte(text))); got != want {
+		t.Errorf("of all: %s", got)
 	}
-	if got := k.ScrubText(shared); got != shared {
-		t.Errorf("nobody has it any more, and it becomes %s", got)
+	if got := k.ScrubText(text); got != want {
+		t.Errorf("the text of all: %s", got)
 	}
 }
 
-// TestRememberedByMany: there is room for the newest tokens of more upstreams than there is for all of theirs.
-func TestRememberedByMany(t *testing.T) {
-	k := keeper(t, nil)
-	token := func(up, n int) string { return fmt.Sprintf("%04d-%04d.%s", up, n, strings.Repeat("x", 2_000)) }
-	for n := range 100 {
-		for up := range 40 {
-			if err := k.Remember(fmt.Sprint("o", up), token(up, n)); err != nil {
-				t.Fatalf("token %d of %d: %v", n, up, err)
+// TestLearntAndRandom: tokens are taken out of whatever anybody says, as long as nobody could mean anything else
+// by them. Where a server has one that reads like words, others may say these.
+func TestLearntAndRandom(t *testing.T) {
+	for _, token := range []string{
+		"gho_16C7e42F292c6912E7710c838347Ae178B4a", "ya29.a0AfH6SMBx-9kQ3fT7", "550e8400-e29b-41d4-a716-446655440000", "sk-proj-4Tz8Qw2LmN9xVb7Rk3Yd",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U", "xoxb-123456789012-1234567890123-4mt0t4l1yf3kT0k3nQ9",
+		"9f86d081884c7d659a2feaa0c55ad015", "cT7+h3/Kp9aZ2Qx8Lm4W==",
+	} {
+		k := keeper(t, nil)
+		if err := k.Learn("one", "o", token); err != nil {
+			t.Fatal(err)
+		}
+		for _, upstream := range []string{"one", "two", ""} {
+			if got := k.ScrubTextOf(upstream, "it is "+token); got != "it is {{secret:o}}" {
+				t.Errorf("of %q: %s", upstream, got)
 			}
 		}
 	}
-	for up := range 40 {
-		if text := token(up, 99); k.ScrubText(text) == text {
-			t.Errorf("the newest token of %d is not known", up)
+	for _, words := range []string{
+		"inputSchema", "additionalProperties", "structuredContent", "notifications/message", "customer-account-4711-balance", "2026-11-28-security-report.txt",
+		`"isError":true`, `","isError":false,"a1B2c3D4e5F6`, "a1B2c3D4e5", "12345678901234567890", "the answer is 42 or 43", "C:\\Users\\a1b2c3d4e5f6\\x9Y8",
+		"io.modelcontextprotocol/clientCapabilities", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "payments.transfer.2024", "Q3-report-2024-final-v2.docx",
+	} {
+		k := keeper(t, nil)
+		if err := k.Learn("one", "o", words); err != nil {
+			t.Fatal(err)
+		}
+		for upstream, want := range map[string]string{"one": "say {{secret:o}}", "two": "say " + words, "": "say " + words} {
+			if got := k.ScrubTextOf(upstream, "say "+words); got != want {
+				t.Errorf("of %q: %s", upstream, got)
+			}
+		}
+		for _, encoded := range []string{hex.EncodeToString([]byte(words)), base64.StdEncoding.EncodeToString([]byte(words))} {
+			if got := k.ScrubTextOf("two", encoded); got != encoded {
+				t.Errorf("%s becomes %s", encoded, got)
+			}
 		}
 	}
 }
 
-// TestRememberShort: what cannot be told from other text is not remembered.
-func TestRememberShort(t *testing.T) {
+// TestLearntLong: what is long leaves room for the next, and what is too long is said.
+func TestLearntLong(t *testing.T) {
+	k := keeper(t, nil)
+	long := func(n int) string { return fmt.Sprintf("%08d.%s", n, strings.Repeat("x", 1<<20)) }
+	for n := range 20 {
+		if err := k.Learn("up", "o", long(n)); err != nil {
+			t.Fatal(err)
+		}
+		if text := long(n); k.ScrubTextOf("up", text) == text {
+			t.Errorf("value %d is not known", n)
+		}
+	}
+	if text := long(0); k.ScrubTextOf("up", text) != text {
+		t.Error("the first is known")
+	}
+	if err := k.Learn("up", "o", strings.Repeat("x", 4<<20+1)); err == nil {
+		t.Error("a value that there is no room for")
+	}
+}
+
+// TestLearnShort: what cannot be told from other text is not learnt.
+func TestLearnShort(t *testing.T) {
 	k, err := secrets.New(nil, secrets.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, value := range []string{"", "1234567"} {
-		if err := k.Remember("a", value); err == nil || !strings.Contains(err.Error(), "shorter than 8 bytes") {
+		if err := k.Learn("up", "a", value); err == nil || !strings.Contains(err.Error(), "shorter than 8 bytes") {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

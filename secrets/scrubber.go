@@ -31,6 +31,7 @@ type needle struct {
 	at   int // where its window begins
 	name string
 	of   string // the value
+	word bool   // it is no random text
 }
 
 // span is a part of a text that shows the secret of a name.
@@ -41,9 +42,8 @@ type span struct {
 
 // scrubber finds values. It is immutable.
 type scrubber struct {
-	values  map[string]bool // whether each is never forgotten
-	learnt  int             // how many there have been
-	size    int             // bytes of the values
+	values  map[string]bool
+	size    int // bytes of the values
 	needles []needle
 	escaped bool // a needle holds what JSON must escape
 
@@ -52,39 +52,24 @@ type scrubber struct {
 	next  []int32               // by needle: the next with the same block
 }
 
-func (s *scrubber) knows(value string) bool {
-	if s == nil {
-		return false
-	}
-	_, ok := s.values[value]
-	return ok
-}
+func (s *scrubber) knows(value string) bool { return s != nil && s.values[value] }
 
-func (s *scrubber) keeps(value string) bool { return s != nil && s.values[value] }
-
-func (s *scrubber) known() int {
-	if s == nil {
-		return 0
-	}
-	return s.learnt
-}
-
-// with returns a scrubber that finds one value more, for ever or until it is to be forgotten.
-func (s *scrubber) with(name, value string, ever bool) (more *scrubber, ok bool) {
+// with returns a scrubber that finds one value more.
+func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
 	more = &scrubber{values: map[string]bool{}}
 	if s != nil {
 		if len(s.values) == maxValues || s.size+len(value) > maxValueBytes {
 			return nil, false
 		}
-		more.values, more.learnt, more.size, more.needles, more.escaped = maps.Clone(s.values), s.learnt, s.size, slices.Clone(s.needles), s.escaped
+		more.values, more.size, more.needles, more.escaped = maps.Clone(s.values), s.size, slices.Clone(s.needles), s.escaped
 	}
-	more.values[value] = ever
-	more.learnt++
+	more.values[value] = true
 	more.size += len(value)
 	more.escaped = more.escaped || strings.ContainsFunc(value, isEscapedInJSON)
+	word := !isRandom(value)
 	for _, form := range forms(value) {
 		// Keys of one kind begin alike, and those of another end alike.
-		more.needles = append(more.needles, needle{form, (len(form) - window) * 3 / 4, name, value})
+		more.needles = append(more.needles, needle{form, (len(form) - window) * 3 / 4, name, value, word})
 	}
 	more.index()
 	return more, true
@@ -92,19 +77,11 @@ func (s *scrubber) with(name, value string, ever bool) (more *scrubber, ok bool)
 
 // without returns a scrubber that does not find a value any more.
 func (s *scrubber) without(value string) *scrubber {
-	less := &scrubber{values: maps.Clone(s.values), learnt: s.learnt, size: s.size - len(value), escaped: s.escaped}
+	less := &scrubber{values: maps.Clone(s.values), size: s.size - len(value), escaped: s.escaped}
 	delete(less.values, value)
 	less.needles = slices.DeleteFunc(slices.Clone(s.needles), func(n needle) bool { return n.of == value })
 	less.index()
 	return less
-}
-
-// keeping returns a scrubber that never forgets a value which it knows.
-func (s *scrubber) keeping(value string) *scrubber {
-	kept := *s
-	kept.values = maps.Clone(s.values)
-	kept.values[value] = true
-	return &kept
 }
 
 func (s *scrubber) index() {
@@ -152,9 +129,8 @@ func base64Within(alphabet *base64.Encoding, value string, shift int) string {
 	return text[first:last]
 }
 
-// scrub replaces what it finds in a text by handles.
-func (s *scrubber) scrub(text []byte) []byte {
-	spans := s.find(text, maxLayers)
+// replaced is a text with handles in the place of spans; without any, it is the text itself.
+func replaced(text []byte, spans []span) []byte {
 	if len(spans) == 0 {
 		return text
 	}
@@ -169,16 +145,16 @@ func (s *scrubber) scrub(text []byte) []byte {
 }
 
 // find returns where a text shows values, in order and apart: as it is, and
-// under so many layers of escapes.
-func (s *scrubber) find(text []byte, layers int) []span {
-	spans := s.search(text)
+// under so many layers of escapes. Words are values that are no random text.
+func (s *scrubber) find(text []byte, layers int, words bool) []span {
+	spans := s.search(text, words)
 	if layers > 0 {
 		for _, e := range escapings() {
 			if !s.mayHide(text, e) {
 				continue
 			}
 			if plain, ok := e.decode(text); ok {
-				spans = append(spans, e.origins(text, s.find(plain, layers-1))...)
+				spans = append(spans, e.origins(text, s.find(plain, layers-1, words))...)
 			}
 		}
 	}
@@ -196,7 +172,7 @@ func (s *scrubber) mayHide(text []byte, e escaping) bool {
 
 // search finds needles. One that begins within another counts too: what it
 // reaches beyond is a part of a value.
-func (s *scrubber) search(text []byte) (spans []span) {
+func (s *scrubber) search(text []byte, words bool) (spans []span) {
 	for end := window; end <= len(text); {
 		last := text[end-block : end : end]
 		h := hash(last[0], last[1], last[2])
@@ -207,7 +183,7 @@ func (s *scrubber) search(text []byte) (spans []span) {
 		for i := s.first[h]; i != 0; i = s.next[i] {
 			n := &s.needles[i-1]
 			start := end - window - n.at
-			if start < 0 || len(text)-start < len(n.text) || string(text[start:start+len(n.text)]) != n.text {
+			if n.word && !words || start < 0 || len(text)-start < len(n.text) || string(text[start:start+len(n.text)]) != n.text {
 				continue
 			}
 			if len(spans) == maxHits {
@@ -239,4 +215,29 @@ func merge(spans []span) []span {
 		}
 	}
 	return apart
+}
+
+// isRandom reports whether a value is one that nobody means by anything else: long, of the characters of
+// tokens, and with small letters, capitals and digits that take turns about as often as by chance.
+func isRandom(value string) bool {
+	const least, seldom = 20, 6
+	changes, before := 0, byte(0)
+	for i := range len(value) {
+		kind := byte(0)
+		switch c := value[i]; {
+		case '0' <= c && c <= '9':
+			kind = '0'
+		case 'a' <= c && c <= 'z':
+			kind = 'a'
+		case 'A' <= c && c <= 'Z':
+			kind = 'A'
+		case strings.IndexByte("-._~+/=", c) < 0:
+			return false
+		}
+		if kind != 0 && before != 0 && kind != before {
+			changes++
+		}
+		before = kind
+	}
+	return len(value) >= least && changes >= len(value)/seldom
 }

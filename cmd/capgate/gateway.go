@@ -72,11 +72,13 @@ func newGateway(ctx context.Context, w *world, log *slog.Logger, events journal)
 		return nil, errors.Join(err, events.Close())
 	}
 	g := &gateway{log: log, store: st, events: events, hurry: make(chan chan struct{}), trouble: map[string]string{}}
-	l := w.cfg.Limits
+	l, keep := w.cfg.Limits, w.servers.keeper
 	g.server, err = proxy.New(ctx, proxy.Options{
 		Events: events, Pins: pinStore{st}, Log: log, Key: key, Version: version,
-		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Scrub: w.servers.keeper.Scrub, ScrubText: w.servers.keeper.ScrubText, Renew: g.renewNow,
-		Limits: proxy.Limits{Body: l.Body, Calls: l.CallsPerMinute, Sessions: l.Sessions, Call: l.Call},
+		Hosts: w.cfg.Listen.Hosts, Origins: w.cfg.Listen.Origins, Renew: g.renewNow,
+		Scrub:     func(text []byte) []byte { return keep.ScrubOf("", text) },
+		ScrubText: func(text string) string { return keep.ScrubTextOf("", text) },
+		Limits:    proxy.Limits{Body: l.Body, Calls: l.CallsPerMinute, Sessions: l.Sessions, Call: l.Call},
 	})
 	if err != nil {
 		return nil, errors.Join(err, events.Close())

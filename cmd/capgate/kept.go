@@ -72,12 +72,12 @@ func (k kept) store() (*store.Store, error) {
 }
 
 // recorder opens the log of events.
-func (k kept) recorder(scrub func(string) string) (*guardrail.Log, error) {
+func (k kept) recorder(scrub func(upstream, text string) string) (*guardrail.Log, error) {
 	return guardrail.Open(k.logged(scrub))
 }
 
 // logged is what guardrail: says of the log.
-func (k kept) logged(scrub func(string) string) guardrail.Options {
+func (k kept) logged(scrub func(upstream, text string) string) guardrail.Options {
 	g := k.guardrail
 	o := guardrail.Options{Dir: g.Log, Continue: g.Continue, HashTargets: g.HMAC, Scrub: scrub}
 	switch g.Fsync {

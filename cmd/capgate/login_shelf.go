@@ -95,7 +95,7 @@ func (s *servers) oauth(u *config.Upstream) (*upstream.OAuth, error) {
 	o := upstream.OAuthOptions{
 		Name: u.Name, URL: u.URL, Required: u.OAuth != nil,
 		Tokens: &shelf{dir: filepath.Join(s.cfg.State, "store"), key: oauthKey(u)},
-		Learn:  func(token string) error { return s.keeper.Remember("oauth."+u.Name, token) },
+		Learn:  func(token string) error { return s.keeper.Learn(u.Name, "oauth."+u.Name, token) },
 	}
 	if u.OAuth != nil {
 		o.ClientID, o.Scopes = u.OAuth.ClientID, u.OAuth.Scopes

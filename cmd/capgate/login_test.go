@@ -38,6 +38,7 @@ type tracker struct {
 	renewed int
 	secrets []string
 	revoked []string
+	words   string // the token that is issued, "" for one that is made
 	wrong   string // the issuer that answers say they come from, "" for the true one
 }
 
@@ -106,7 +107,9 @@ func (s *tracker) token(r *http.Request, say func(int, map[string]any)) {
 	if renews {
 		s.renewed++
 	}
-	s.access, s.refresh = s.secret("access"), s.secret("refresh")
+	if s.access, s.refresh = s.words, s.secret("refresh"); s.access == "" {
+		s.access = s.secret("access")
+	}
 	say(200, map[string]any{"access_token": s.access, "refresh_token": s.refresh, "token_type": "Bearer", "expires_in": 3600, "scope": "read"})
 }
 
@@ -128,7 +131,7 @@ func (s *tracker) mcp(w http.ResponseWriter, r *http.Request, say func(int, map[
 	case "tools/list":
 		result["tools"] = []any{map[string]any{"name": "count", "inputSchema": map[string]any{"type": "object"}}}
 	case "tools/call":
-		result["content"] = []any{map[string]any{"type": "text", "text": "there are three"}}
+		result["content"] = []any{map[string]any{"type": "text", "text": "there are three, and you are " + s.access}}
 	case "server/discover":
 		say(400, map[string]any{})
 		return
@@ -238,8 +241,14 @@ func (d *desk) login(args ...string) (string, int) {
 // call has the agent call the tool through the gateway.
 func (d *desk) call() string {
 	d.t.Helper()
+	return d.says("tools/call", `"name":"tracker__count","arguments":{},`)
+}
+
+// says has the agent send one request.
+func (d *desk) says(method, params string) string {
+	d.t.Helper()
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
-	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tracker__count","arguments":{},` + meta + "}}\n")
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + meta + "}}\n")
 	printed, code := d.does(in, "stdio", "--agent", "scout")
 	if code != exitOK {
 		d.t.Fatalf("exit %d: %s", code, printed)
@@ -460,4 +469,29 @@ func TestOpenPage(t *testing.T) {
 		}
 	}
 	t.Error("no program was started")
+}
+
+// TestTokenOfWords: a server whose token reads like a word of the protocol, or of another server, takes
+// it out of what it says itself, and hides nothing of the other.
+func TestTokenOfWords(t *testing.T) {
+	for _, word := range []string{"inputSchema", "files__read", "description"} {
+		d := newDesk(t)
+		d.tracker.words = word
+		record := "---\nclass: agent\ncapabilities:\n  - tool.invoke: { tools: [tracker.count] }\n  - fs.read: { paths: [\"**\"] }\n---\n"
+		if err := os.WriteFile(filepath.Join(d.dir, "agents", "scout.md"), []byte(record), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := d.says("tools/list", "")
+		if _, code := d.login(); code != exitOK {
+			t.Fatalf("exit %d", code)
+		}
+		if got := d.call(); word != "inputSchema" && !strings.Contains(got, "three, and you are {{secret:oauth.tracker}}") || word == "inputSchema" && !strings.Contains(got, "tool_rejected") {
+			t.Errorf("%s: %s", word, got)
+		}
+		read := regexp.MustCompile(`\{"name":"files__read",.*?"inputSchema":\{.*?\}\}`)
+		was, is := read.FindString(before), read.FindString(d.says("tools/list", ""))
+		if was == "" || is != was {
+			t.Errorf("with %s, files__read is listed as %s, before as %s", word, is, was)
+		}
+	}
 }

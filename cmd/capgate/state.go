@@ -79,7 +79,7 @@ func (p pinStore) Changed(upstream, version string) (bool, error) {
 }
 
 // recorder opens the log of events that the configuration describes.
-func (w *world) recorder() (*guardrail.Log, error) { return w.kept().recorder(w.scrubText) }
+func (w *world) recorder() (*guardrail.Log, error) { return w.kept().recorder(w.scrubEvent) }
 
 // store is the folder in which the gateway keeps what outlives it.
 func (w *world) store() string { return filepath.Join(w.cfg.State, "store") }
@@ -87,8 +87,13 @@ func (w *world) store() string { return filepath.Join(w.cfg.State, "store") }
 // isClean reports whether no secret stands in a file.
 func (w *world) isClean(data []byte) bool { return bytes.Equal(w.servers.keeper.Scrub(data), data) }
 
-// scrubText takes the values of secrets out of a text that is recorded, and what agents show who they
-// are by, which one may have put anywhere.
+// scrubEvent takes the values of secrets out of a text that is recorded of an upstream, and what agents
+// show who they are by, which one may have put anywhere.
+func (w *world) scrubEvent(upstream, text string) string {
+	return agents.WithoutTokens(w.servers.keeper.ScrubTextOf(upstream, text))
+}
+
+// scrubText does so for a text that is logged, whatever it is of.
 func (w *world) scrubText(text string) string {
 	return agents.WithoutTokens(w.servers.keeper.ScrubText(text))
 }

@@ -55,7 +55,7 @@ func (s *servers) upstreams() ([]*proxy.Upstream, error) {
 func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	p := &proxy.Upstream{
 		Name: u.Name, Prefix: u.Prefix, Pins: pins(u.Pins), MayAsk: u.MayAsk, Shared: u.Shared, Timeout: u.Call,
-		Identity: s.identity(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{}, PinsOf: map[string]proxy.Pins{},
+		Identity: s.identity(u), Scrub: s.scrub(u), Unmediated: u.Unmediated, Narrower: map[string]*gate.Declaration{}, PinsOf: map[string]proxy.Pins{},
 	}
 	var err error
 	if p.Mapping, err = s.mapping(u); err != nil {
@@ -251,8 +251,14 @@ func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 	}
 	return upstream.Options{
 		Client: client, Events: p.Events, Limits: upstream.Limits{Message: u.Answer}, Shared: p.Agent == "",
-		Log: s.log, Scrub: s.keeper.Scrub,
+		Log: s.log, Scrub: s.scrub(u),
 	}
+}
+
+// scrub is what takes secrets out of what a server says.
+func (s *servers) scrub(u *config.Upstream) func([]byte) []byte {
+	keep := s.keeper
+	return func(text []byte) []byte { return keep.ScrubOf(u.Name, text) }
 }
 
 // openProgram starts a program, unless it would be told of a directory that was not counted
