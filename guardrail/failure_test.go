@@ -133,6 +133,7 @@ func TestRemovedWhileWritten(t *testing.T) {
 			if err := remove(dir, files(t, dir)[0]); err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(2 * time.Millisecond) // it has looked a moment ago
 			e := decision(2)
 			if ref, err := l.Record(&e); err == nil {
 				t.Fatalf("an event was recorded as %s where nobody will find it", ref)

@@ -59,6 +59,7 @@ const (
 const (
 	outcomeDelay = 100 * time.Millisecond // how long an outcome may wait for company
 	syncDelay    = 200 * time.Millisecond // how long a line may wait for the disk
+	lookDelay    = time.Millisecond       // between two looks whether a file has been removed, with what was written to it
 	retryDelay   = time.Second            // between two files after writing ended in an error
 	maxPending   = 64 << 10               // bytes of outcomes that may wait
 	maxSpare     = 1 << 20                // a buffer beyond it is not kept
@@ -91,9 +92,10 @@ type Log struct {
 	written        uint64 // of these, the ones that were written or are lost
 	unsigned       int    // lines since the last signed one
 
-	writing bool // somebody writes, without holding mu
-	waiting int  // how many wait for that
-	company int  // for how many writes more others are awaited, since somebody did
+	looked  time.Time // whether the file has a name still
+	writing bool      // somebody writes, without holding mu
+	waiting int       // how many wait for that
+	company int       // for how many writes more others are awaited, since somebody did
 	closed  bool
 
 	err     error     // why writing does not work
@@ -303,10 +305,15 @@ func (l *Log) flush() {
 		l.mu.Lock()
 	}
 	lines, tail, mark, file := l.pending, l.tail, l.appended, l.file
+	now := time.Now()
+	looks := now.Sub(l.looked) >= lookDelay
+	if looks {
+		l.looked = now
+	}
 	l.pending, l.spare = l.spare[:0], nil
 	l.mu.Unlock()
 	err := file.write(lines)
-	if err == nil && removed(file.f) {
+	if err == nil && looks && removed(file.f) {
 		err = errRemoved
 	}
 	if err == nil && l.o.Sync == SyncAlways {
