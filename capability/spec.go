@@ -58,6 +58,7 @@ func (s Spec) String() string {
 		return s.Verb
 	}
 	var b strings.Builder
+	b.Grow(64) // most are not longer
 	b.WriteString(s.Verb)
 	writeScope(&b, s.Scope)
 	return b.String()

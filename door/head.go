@@ -28,7 +28,7 @@ func plain(head, path string) *http.Request {
 	}
 	r := &http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: path}, RequestURI: path,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header, lines),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header, lines-1),
 	}
 	values := make([]string, lines)
 	for i := range values {
@@ -43,6 +43,9 @@ func plain(head, path string) *http.Request {
 		if !frames(r, key, value) {
 			return nil
 		}
+		if key == "Host" { // which is in the request, as in those of net/http
+			continue
+		}
 		if before := r.Header[key]; before != nil {
 			r.Header[key] = append(before, value)
 			continue
@@ -50,7 +53,6 @@ func plain(head, path string) *http.Request {
 		values[i] = value
 		r.Header[key] = values[i : i+1 : i+1]
 	}
-	delete(r.Header, "Host") // as net/http does: it is in the request
 	if r.Host == "" || r.ContentLength == 0 {
 		return nil
 	}

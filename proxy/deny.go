@@ -280,6 +280,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 		return "", false
 	}
 	var command strings.Builder
+	command.Grow(128) // most are not longer
 	switch {
 	case c.policy.Flags:
 		command.WriteString("ask the operator to start capgate wrap with:")
