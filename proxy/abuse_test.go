@@ -86,6 +86,17 @@ func saysExpired(t *testing.T, a said, want bool) {
 	}
 }
 
+// saysNotGood checks that who shows a whole token is told that it is not good here, in the same words
+// whatever it once was, and not that there is none.
+func saysNotGood(t *testing.T, a said, header []string) {
+	t.Helper()
+	want := a.Status == 401 && len(header) == 2 && strings.HasPrefix(header[1], "Bearer cg_") && !strings.Contains(a.Raw, " expired at ")
+	const text = "the token that is shown is not good here, or no longer: ask the operator for a new one, which capgate agents token issue or rotate prints."
+	if strings.Contains(a.Raw, text) != want || strings.Contains(a.Raw, "shows no token of an agent") != (a.Status == 401 && !want && !strings.Contains(a.Raw, " expired at ")) {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
 // namesToken checks that the operator is told which token was shown, if one was: in the event and
 // nowhere else, and without its secret.
 func namesToken(t *testing.T, a said, told string, header []string) {
@@ -181,6 +192,7 @@ func TestNobody(t *testing.T) {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 			saysExpired(t, a, test.name == "expired")
+			saysNotGood(t, a, test.header)
 			all := w.events.of("refusal")[before:]
 			if len(all) != 1 {
 				t.Fatalf("%d events", len(all))

@@ -100,7 +100,9 @@ func (c *consultation) recognised() bool {
 		if held, ok := c.issued(token); ok {
 			return c.admit(held.Agent, held.ID)
 		}
-		why = cmp.Or(c.outlived(token), "the key is no token of an agent: set the API key of the client to one that capgate agents token issue has printed")
+		if why = "the key is no token of an agent: set the API key of the client to one that capgate agents token issue has printed"; agents.IsToken(token) {
+			why = cmp.Or(c.outlived(token), notGood)
+		}
 	}
 	c.refuse(http.StatusUnauthorized, capability.Unauthenticated, why)
 	return false

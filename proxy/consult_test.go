@@ -75,6 +75,7 @@ func TestConsultToken(t *testing.T) {
 		{"everywhere", "?key=" + token, 200, []string{"X-Api-Key", token, "Authorization", "Bearer " + token, "X-Goog-Api-Key", token}},
 		{"none", "", 401, nil},
 		{"expired", "", 401, []string{"X-Api-Key", expired}},
+		{"unknown", "", 401, []string{"X-Api-Key", token[:len(token)-1] + "_"}},
 		{"empty", "?key=", 401, nil},
 		{"bare", "", 401, []string{"Authorization", token}},
 		{"basic", "", 401, []string{"Authorization", "Basic " + token}},
@@ -93,7 +94,7 @@ func TestConsultToken(t *testing.T) {
 			before := len(v.saw())
 			resp := v.ask("POST", messages+test.query, greeting, append([]string{"X-Api-Key", ""}, test.headers...)...)
 			got := text(t, resp)
-			if resp.StatusCode != test.status || strings.Contains(got, " expired at ") != (test.name == "expired") {
+			if resp.StatusCode != test.status || strings.Contains(got, " expired at ") != (test.name == "expired") || strings.Contains(got, " not good here") != (test.name == "unknown") {
 				t.Errorf("%d %s", resp.StatusCode, got)
 			}
 			sent := v.saw()[before:]

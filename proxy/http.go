@@ -200,7 +200,7 @@ func (v *visit) recognise() bool {
 			if old := v.outlived(token); old != "" {
 				why = old
 			} else if agents.IsToken(token) { // somebody may go on with one that was revoked
-				told = "; it shows " + agents.WithoutTokens(token)
+				why, told = notGood, "; it shows "+agents.WithoutTokens(token)
 			}
 		}
 	}
@@ -209,8 +209,11 @@ func (v *visit) recognise() bool {
 	return false
 }
 
+// notGood is said of what has the form of a token and is none here: the same whether it ever was one.
+const notGood = "the token that is shown is not good here, or no longer: ask the operator for a new one, which capgate agents token issue or rotate prints"
+
 // outlived says of a token that it has expired, and "" of one that is none or that is not
-// known: whose secret is another is told no more than who has none.
+// known: whose secret is another is told no more than whose id is.
 func (v *visit) outlived(token string) string {
 	c, ok := v.policy.Credentials.Outlived(token, v.server.now())
 	if !ok {
