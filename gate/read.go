@@ -184,7 +184,11 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Decision.Need().Verb() != readResource || v.Approve != "" {
 		return v
 	}
-	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: "completion tells of all that a template may become: " + v.Decision.String()}
+	why := "completion tells of all that a template may become"
+	if v.Why != "" {
+		why += ": " + v.Why
+	}
+	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: why}
 }
 
 func (g *Gate) whole(agent string, r *Resources, template string) Verdict {

@@ -49,8 +49,9 @@
 // where an event has a code or is a [Refusal] or a [Notice], of its tool, method and
 // argument. Text that is too long is cut, what is no UTF-8 is replaced, so two targets
 // that differ only in bytes that are no text look alike. A hashed object hides a target
-// from who has the file, not from who has the key. Grants, texts and names are not
-// hashed; the text of a [Decision], which quotes its targets, is left out then.
+// from who has the file, not from who has the key. Grants, links, texts and
+// names are not hashed; the text of a [Decision], which quotes its targets, is left out
+// then, and who records sees to it that no link quotes any.
 //
 // Nothing is ever removed: who removes old files tells Verify with
 // VerifyOptions.Since. Files on a system without flock are taken to be in use

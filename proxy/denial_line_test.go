@@ -163,3 +163,32 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("%d lines for %d events", lines, events)
 	}
 }
+
+// TestLinkQuotesNothing: a link stands in clear where targets are hashed. What the agent has
+// written, and what its call would touch, are for the text, which is left out there.
+func TestLinkQuotesNothing(t *testing.T) {
+	s := &scripted{lists: map[string]string{
+		"tools/list":               `"tools":[` + tool("post", "token") + `,` + tool("get", "url", "method") + `]`,
+		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"mark://{x}","name":"n"}]`,
+	}}
+	w := startWeb(t, s, func(u *proxy.Upstream) {
+		u.Mapping = parsed(t, "server: web\ntools:\n  post: { token: secret }\n  get: { url: { verb: net, method: method } }\n")
+	})
+	w.write("scout", poster[:len(poster)-len("---\n")]+"  - net.get: { hosts: [\"*\"] }\n  - resource.read: { uris: [\"mark://a\"] }\n---\n")
+	w.adopt()
+	call := func(tool, arguments string) [2]string {
+		return [2]string{"tools/call", `{"name":"web__` + tool + `","arguments":` + arguments + `}`}
+	}
+	for quoted, ask := range map[string][2]string{
+		"PATCHED":    call("get", `{"url":"https://a.example/","method":"PATCHED"}`),
+		"gone":       call("post", `{"token":"{{secret:gone}}"}`),
+		"mark://{x}": {"completion/complete", `{"ref":{"type":"ref/resource","uri":"mark://{x}"},"argument":{"name":"x","value":"a"}}`},
+	} {
+		a := w.client("scout").modern(ask[0], ask[1], "{}")
+		all := w.events.of("decision")
+		e := all[len(all)-1]
+		if e.Decision != "deny" || strings.Contains(e.Link, strings.TrimSuffix(quoted, "{x}")) || !strings.Contains(e.Text, quoted) {
+			t.Errorf("%s: the event is %+v, the answer %s", quoted, e, a.Raw)
+		}
+	}
+}

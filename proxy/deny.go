@@ -48,6 +48,12 @@ func (c *call) deny(v gate.Verdict) reply {
 		v.Why = d.blocked
 	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
+	switch { // where targets are hashed, a link stands in clear, and a text that may quote them is left out
+	case v.Refused != nil: // the text says the same
+		e.Link = ""
+	case d.unfilled():
+		e.Link, e.Text = "", cmp.Or(v.Why, d.why)
+	}
 	if d.event = c.server.record(e); d.event != "" || d.code != capability.LimitExceeded {
 		c.server.inform(
 			c.ctx, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
@@ -111,7 +117,7 @@ func (c *call) denial(v gate.Verdict) denial {
 		d.hint = "call the tool with the arguments that its schema lists, and leave out what the operator's mapping of the tool does not know"
 	case c.remedy(v) != "":
 		d.why, d.hint = v.Why, c.remedy(v)
-	case d.code == capability.NotAvailable && need != nil && need.Verb() == useSecret:
+	case d.unfilled():
 		d.why = fmt.Sprintf("the secret %s cannot be filled in", need.Object())
 		d.hint = "do without it, or ask the operator, who finds the reason in the event"
 	case v.Verb != "":
@@ -131,6 +137,11 @@ func (c *call) denial(v gate.Verdict) denial {
 		d.why = meaning(d.code, noun(c.method))
 	}
 	return d
+}
+
+// unfilled reports whether a secret that may be used cannot be had.
+func (d denial) unfilled() bool {
+	return d.code == capability.NotAvailable && d.verb == string(useSecret) && d.need != ""
 }
 
 // remedy is what can be done about a denial that is not about grants, "" where it is.
