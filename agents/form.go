@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -130,6 +131,9 @@ func (p *parser) markdownForm() (form, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(p.body), "---"); ok && len(p.root.Content) == 0 && strayKey(rest) != "" {
 		return form{}, p.invalid(capability.Pos{Line: 1, Col: 1}, "the frontmatter begins behind an empty line", "begin the file with ---")
 	}
+	if at := p.lateFront(); at >= 0 {
+		return form{}, p.invalid(posAt([]byte(p.body), at), "the frontmatter begins behind other text", "begin the file with ---")
+	}
 	block := holdsTag(p.body, "permissions")
 	switch {
 	case block && p.has("class", "capabilities", "access", "sandbox"):
@@ -166,6 +170,31 @@ func strayKey(body string) string {
 		return key
 	}
 	return ""
+}
+
+// lateFront finds the frontmatter of an agent below other text, -1 if there is none. One in a
+// comment or a code fence is an example, unless the file begins with the fence.
+func (p *parser) lateFront() int {
+	const (
+		line = `(?:(?:[ \t#-].*|.*:.*)?\n)*?` // of a frontmatter
+		most = 16                             // examples that are passed over
+	)
+	if p.fenced {
+		return -1
+	}
+	blocks := fences(p.body)
+	if len(blocks) > 0 && !strings.Contains(strings.TrimSpace(p.body[:blocks[0].start]), "\n") {
+		blocks = blocks[1:]
+	}
+	front := regexp.MustCompile(`(?im)^[ \t\p{Cf}]*-{3,}[ \t]*\n` + line + `["']?class["']?[ \t]*:[ \t]*["']?agents?["']?[ \t]*(?:#.*)?\n` + line + `-{3,}[ \t]*$`)
+	for _, m := range front.FindAllStringIndex(p.body, most) {
+		above := p.body[:m[0]]
+		if strings.LastIndex(above, "<!--") <= strings.LastIndex(above, "-->") &&
+			!slices.ContainsFunc(blocks, func(b fenced) bool { return b.start <= m[0] && m[0] < b.end }) {
+			return m[0]
+		}
+	}
+	return -1
 }
 
 // yamlForm tells manifests, personalities and records without prose apart.
