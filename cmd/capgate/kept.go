@@ -76,6 +76,12 @@ func (k kept) recorder(scrub func(upstream, text string) string) (*guardrail.Log
 	return guardrail.Open(k.logged(scrub))
 }
 
+// ledger opens it for what a command does. on_error: says what becomes of calls, and nothing of that.
+func (k kept) ledger(scrub func(upstream, text string) string) (*guardrail.Log, error) {
+	k.guardrail.Continue = false
+	return k.recorder(scrub)
+}
+
 // logged is what guardrail: says of the log.
 func (k kept) logged(scrub func(upstream, text string) string) guardrail.Options {
 	g := k.guardrail
@@ -104,7 +110,7 @@ func (k kept) edit(e entry) error {
 	if err != nil {
 		return err
 	}
-	log, unrecorded := k.recorder(nil) // the texts are our own
+	log, unrecorded := k.ledger(nil) // the texts are our own
 	if unrecorded != nil && !e.narrows {
 		return unchangedFor(unrecorded)
 	}
@@ -142,7 +148,7 @@ func (k kept) note(agent, text string) error {
 	if _, err := os.Stat(k.guardrail.Log); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	log, err := k.recorder(nil) // the text is our own
+	log, err := k.ledger(nil) // the text is our own
 	if err != nil {
 		return err
 	}

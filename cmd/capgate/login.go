@@ -210,7 +210,7 @@ func openPage(ctx context.Context, to string) error {
 
 // record records one thing that was done to an upstream.
 func (w *world) record(name, text string) error {
-	log, err := w.recorder()
+	log, err := w.kept().ledger(w.scrubEvent)
 	if err != nil {
 		return err
 	}
