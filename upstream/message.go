@@ -73,7 +73,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 		}
 		m.answer.Result = result.Raw()
 		is, _ := result.Get("isError")
-		m.answer.Failed, _ = is.Bool()
+		m.answer.Failed = isSet(is)
 		if v, ok := result.Get("resultType"); ok {
 			if m.answer.Type, _ = v.Str(); m.answer.Type == "" {
 				return m, errNotMessage
@@ -86,6 +86,24 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	}
 	m.kind = answered
 	return m, nil
+}
+
+// isSet reports whether a flag is set, as clients read it that are not strict about its type.
+func isSet(v wire.Value) bool {
+	switch v.Kind() {
+	case wire.Invalid, wire.Null:
+		return false
+	case wire.Bool:
+		is, _ := v.Bool()
+		return is
+	case wire.Number:
+		digits, _, _ := strings.Cut(strings.ToLower(string(v.Raw())), "e")
+		return strings.Trim(digits, "-0.") != ""
+	case wire.String:
+		text, _ := v.Str()
+		return text != "" && !strings.EqualFold(text, "false")
+	}
+	return true
 }
 
 // disguised reports whether an answer has what makes it another one for a reader that
