@@ -383,6 +383,9 @@ func TestLearntAndRandom(t *testing.T) {
 		"inputSchema", "additionalProperties", "structuredContent", "notifications/message", "customer-account-4711-balance", "2026-11-28-security-report.txt",
 		`"isError":true`, `","isError":false,"a1B2c3D4e5F6`, "a1B2c3D4e5", "12345678901234567890", "the answer is 42 or 43", "C:\\Users\\a1b2c3d4e5f6\\x9Y8",
 		"io.modelcontextprotocol/clientCapabilities", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "payments.transfer.2024", "Q3-report-2024-final-v2.docx",
+		"getConfluencePageDescendants", "getJiraIssueRemoteIssueLinks", "searchConfluenceUsingCql", "get_s3_bucket_v2_acl", "describeEC2Instances",
+		"/home/User1/Docs/Q3/Reports/All.md", "src/main/java/org/acme/Foo1Bar.java", "MAX_RETRIES_OF_V2_UPLOADS", "customers_by_q3_v2_and_h1_of_the_year",
+		"Report2024ForTeamsOfAllOffices1",
 	} {
 		k := keeper(t, nil)
 		if err := k.Learn("one", "o", words); err != nil {

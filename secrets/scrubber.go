@@ -218,26 +218,50 @@ func merge(spans []span) []span {
 }
 
 // isRandom reports whether a value is one that nobody means by anything else: long, of the characters of
-// tokens, and with small letters, capitals and digits that take turns about as often as by chance.
+// tokens, and with small letters, capitals and digits that take turns about as often as by chance. That a
+// capital begins a word, or a part of a path, is no such turn, and a name has a number here and there.
 func isRandom(value string) bool {
-	const least, seldom = 20, 6
-	changes, before := 0, byte(0)
+	const least, seldom, numbered = 20, 6, 3
+	turns, ofDigits, before := 0, 0, byte(sign)
 	for i := range len(value) {
-		kind := byte(0)
-		switch c := value[i]; {
-		case '0' <= c && c <= '9':
-			kind = '0'
-		case 'a' <= c && c <= 'z':
-			kind = 'a'
-		case 'A' <= c && c <= 'Z':
-			kind = 'A'
-		case strings.IndexByte("-._~+/=", c) < 0:
-			return false
+		kind, next := kindOf(value[i]), byte(sign)
+		if i+1 < len(value) {
+			next = kindOf(value[i+1])
 		}
-		if kind != 0 && before != 0 && kind != before {
-			changes++
+		switch {
+		case kind == other:
+			return false
+		case kind == before || kind == sign || before == sign:
+		case kind == digit || before == digit:
+			turns++
+			ofDigits++
+		case kind == capital && next != small:
+			turns++
 		}
 		before = kind
 	}
-	return len(value) >= least && changes >= len(value)/seldom
+	return len(value) >= least && turns >= len(value)/seldom && ofDigits >= numbered
+}
+
+// Kinds of the characters of tokens.
+const (
+	other = iota
+	sign
+	digit
+	small
+	capital
+)
+
+func kindOf(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return digit
+	case 'a' <= c && c <= 'z':
+		return small
+	case 'A' <= c && c <= 'Z':
+		return capital
+	case strings.IndexByte("-._~+/=", c) >= 0:
+		return sign
+	}
+	return other
 }
