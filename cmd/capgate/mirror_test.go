@@ -16,6 +16,7 @@ import (
 	"capgate/config"
 	"capgate/gate"
 	"capgate/proxy"
+	"capgate/secrets"
 	"capgate/skills"
 )
 
@@ -238,4 +239,23 @@ type onRecord func()
 func (f onRecord) Write(p []byte) (int, error) {
 	f()
 	return len(p), nil
+}
+
+// TestMirrorWordsOfServers: a server whose token reads like a word takes no skill away in which somebody
+// else has written it, and a token that nobody writes by chance still does.
+func TestMirrorWordsOfServers(t *testing.T) {
+	keep, err := secrets.New(nil, secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = "gho_16C7e42F292c6912E7710c838347Ae178B4a"
+	for _, value := range []string{"description", token} {
+		if err := keep.Learn("tracker", "oauth.tracker", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{servers: &servers{keeper: keep}}
+	if text := "---\nname: s\ndescription: d\n---\n"; !w.isClean([]byte(text)) || w.isClean([]byte(text+token)) {
+		t.Errorf("clean: %t, with the token: %t", w.isClean([]byte(text)), w.isClean([]byte(text+token)))
+	}
 }
