@@ -1,16 +1,20 @@
 package proxy
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 
 	"capgate/capability"
 	"capgate/guardrail"
 )
 
-// maxOmitted is how much is known to have been said to be hidden.
-const maxOmitted = 16 << 10
+const (
+	maxOmitted = 16 << 10 // how much is known to have been said to be hidden
+	maxSaid    = 256      // bytes of a text that is kept as it is for that
+)
 
 // omission is something that a server lists, and why nobody is shown it, if that is so.
 type omission struct {
@@ -24,8 +28,16 @@ func (o omission) called() string {
 	if o.kind == "tool" {
 		return o.up.called(o.name)
 	}
-	name := o.kind + ":" + o.name
-	return name[:min(len(name), maxPinName)]
+	return o.kind + ":" + o.name
+}
+
+// nameOf is what it is called where that is recorded: without secrets, and only then no longer than a pin's.
+func (s *Server) nameOf(o omission) string {
+	name := o.called()
+	if scrub := s.scrubberOf(o.up); scrub != nil {
+		name = string(scrub([]byte(name)))
+	}
+	return strings.Clone(name[:min(len(name), maxPinName)])
 }
 
 // several is the ruling on what nobody has, as there are several of it.
@@ -70,7 +82,7 @@ func (a *assembly) listed() iter.Seq[omission] {
 func (s *Server) omit(p *Policy, all iter.Seq[omission]) {
 	for _, o := range s.fresh(all) {
 		e := &guardrail.Event{
-			Kind: guardrail.Notice, Upstream: o.up.Name, Tool: o.called(), Code: string(o.code), Policy: p.Hash, Text: "the " + o.kind + " is hidden: " + o.why,
+			Kind: guardrail.Notice, Upstream: o.up.Name, Tool: s.nameOf(o), Code: string(o.code), Policy: p.Hash, Text: "the " + o.kind + " is hidden: " + o.why,
 		}
 		missed, fits := s.loud("upstream " + o.up.Name)
 		if !fits {
@@ -91,7 +103,7 @@ func (s *Server) fresh(all iter.Seq[omission]) (fresh []omission) {
 	s.omitting.Lock()
 	defer s.omitting.Unlock()
 	for o := range all {
-		key := [3]string{o.up.Name, o.kind, o.name}
+		key, why := [3]string{o.up.Name, o.kind, short(o.name)}, short(o.why)
 		switch o.code {
 		case capability.NameCollision, capability.ToolQuarantined, capability.ToolRejected:
 		case "":
@@ -100,14 +112,23 @@ func (s *Server) fresh(all iter.Seq[omission]) (fresh []omission) {
 		default:
 			continue
 		}
-		if s.omitted[key] == o.why {
+		if s.omitted[key] == why {
 			continue
 		}
 		if len(s.omitted) >= maxOmitted {
 			clear(s.omitted)
 		}
-		s.omitted[key] = o.why
+		s.omitted[key] = why
 		fresh = append(fresh, o)
 	}
 	return fresh
+}
+
+// short is a text, or what stands for it where it is long: a server may give itself names of any length.
+func short(text string) string {
+	if len(text) <= maxSaid {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
 }

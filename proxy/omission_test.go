@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -51,5 +52,49 @@ func TestHiddenIsSaidOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestHiddenByLongNames: what is known of what was hidden does not grow with the names that a server gives it.
+func TestHiddenByLongNames(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[]`}, quiet: true}
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	c.initialize("{}")
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range 40 {
+		twice := fmt.Sprintf(`{"uri":"note:///%d/%s","name":"note"}`, n, strings.Repeat("x", 1<<20))
+		s.relist("resources/list", `"resources":[`+twice+","+twice+`]`)
+		s.newest().Events.Notify("notifications/resources/list_changed", nil)
+		c.request("resources/list", "{}")
+	}
+	if len(w.events.of("notice")) < 20 {
+		t.Fatalf("%d were said to be hidden", len(w.events.of("notice")))
+	}
+	if now := heap(); now > before+20<<20 {
+		t.Errorf("%d MB are kept of resources that are there no more", (now-before)>>20)
+	}
+}
+
+// TestHiddenWithSecret: what is hidden as a secret stands in its name is recorded without any of it, also where
+// the name is cut.
+func TestHiddenWithSecret(t *testing.T) {
+	s := &scripted{lists: map[string]string{"resources/list": `"resources":[{"uri":"note:///` + strings.Repeat("hunter2", 600) + `","name":"note"}]`}}
+	up := &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open, Scrub: func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "*")) }}
+	w := start(t, map[string]string{"scout": everything}, up)
+	w.client("scout").modern("resources/list", "{}", "{}")
+	for _, e := range w.events.of("notice") {
+		if e.Tool != "resource:note:///"+strings.Repeat("*", 600) {
+			t.Errorf("it is said of %s", e.Tool)
+		}
+	}
+	if len(w.events.of("notice")) != 1 {
+		t.Errorf("%d events", len(w.events.of("notice")))
 	}
 }
