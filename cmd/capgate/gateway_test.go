@@ -17,6 +17,7 @@ import (
 	"capgate/capability/hostfs"
 	"capgate/config"
 	"capgate/guardrail"
+	"capgate/proxy"
 )
 
 // notices passes on what a gateway notes of its policies.
@@ -177,7 +178,7 @@ func TestSecretsOfBefore(t *testing.T) {
 	world := func(secrets string) *world {
 		t.Helper()
 		for name, text := range map[string]string{
-			"one": "first-of-two", "two": "second-of-two", "capgate.yml": "agents: ./agents\nsecrets: {" + secrets + "}\n",
+			"one": "first-of-two", "two": "second-of-two", "capgate.yml": "agents: ./agents\nupstreams: { notes: { url: \"http://127.0.0.1:1/mcp\" } }\nsecrets: {" + secrets + "}\n",
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -216,12 +217,18 @@ func TestSecretsOfBefore(t *testing.T) {
 	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} second-of-two" {
 		t.Errorf("at the start: %s", got)
 	}
-	if err := g.adopt(world("b: { file: ./two }, gone: { file: ./none }")); err != nil {
+	second := world("b: { file: ./two }, gone: { file: ./none }")
+	if err := g.adopt(second); err != nil {
 		t.Fatal(err)
 	}
 	warned("")
 	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} {{secret:b}}" {
 		t.Errorf("with another configuration: %s", got)
+	}
+	for of, p := range map[string]*proxy.Policy{"before": first.policy, "now": second.policy} {
+		if got := p.Upstreams[0].Scrub([]byte("first-of-two second-of-two")); string(got) != "{{secret:a}} {{secret:b}}" {
+			t.Errorf("what a server says by the configuration of %s: %s", of, got)
+		}
 	}
 	if err := g.adopt(world("gone: { file: ./none }, left: { file: ./none }")); err != nil {
 		t.Fatal(err)

@@ -255,10 +255,10 @@ func (s *servers) options(u *config.Upstream, p proxy.Peer) upstream.Options {
 	}
 }
 
-// scrub is what takes secrets out of what a server says.
+// scrub is what takes secrets out of what a server says: by the keeper that there is by then, as another
+// takes the place of the first when the configuration comes into force.
 func (s *servers) scrub(u *config.Upstream) func([]byte) []byte {
-	keep := s.keeper
-	return func(text []byte) []byte { return keep.ScrubOf(u.Name, text) }
+	return func(text []byte) []byte { return s.keeper.ScrubOf(u.Name, text) }
 }
 
 // openProgram starts a program, unless it would be told of a directory that was not counted
