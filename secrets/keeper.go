@@ -36,13 +36,14 @@ type Keeper struct {
 // handed are the values that were handed out. Keepers that take each other's
 // place share them.
 type handed struct {
-	mu       sync.Mutex // one new value at a time
-	resolved atomic.Pointer[scrubber]
-	learnt   atomic.Pointer[[]lesson]
-	news     atomic.Int64 // how many values there have been
+	mu       sync.Mutex               // one new value at a time
+	resolved atomic.Pointer[scrubber] // of those of the configuration
+	learnt   []lesson                 // by upstream; the lock is held
+	all      atomic.Pointer[scrubber] // of both, so that a text is looked at once
+	news     atomic.Int64             // how many values there have been
 }
 
-// lesson is what came from elsewhere for one upstream. It is immutable.
+// lesson is what came from elsewhere for one upstream.
 type lesson struct {
 	upstream string
 	values   []string // the newest last
@@ -182,25 +183,44 @@ func (h *handed) remember(name, value string) error {
 	if !ok {
 		return errors.New("too many values have been resolved since the gateway was started: start it again")
 	}
+	h.gather(next) // before it is said to be known
 	h.resolved.Store(next)
 	h.news.Add(1)
 	return nil
+}
+
+// gather has values found, of the configuration and that came for upstreams. The lock is held.
+func (h *handed) gather(resolved *scrubber) {
+	all := &scrubber{}
+	add := func(s *scrubber, upstream string) {
+		all.escaped = all.escaped || s.escaped
+		for _, n := range s.needles {
+			if n.word {
+				n.only = upstream
+			}
+			all.needles = append(all.needles, n)
+		}
+	}
+	if resolved != nil {
+		add(resolved, "")
+	}
+	for _, l := range h.learnt {
+		add(l.scrubber, l.upstream)
+	}
+	all.index()
+	h.all.Store(all)
 }
 
 // learn does so for a value that came from elsewhere, as the newest of an upstream.
 func (h *handed) learn(upstream, name, value string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []lesson
-	if known := h.learnt.Load(); known != nil {
-		all = slices.Clone(*known)
-	}
-	i, known := slices.BinarySearchFunc(all, upstream, func(l lesson, name string) int { return strings.Compare(l.upstream, name) })
+	i, known := slices.BinarySearchFunc(h.learnt, upstream, func(l lesson, name string) int { return strings.Compare(l.upstream, name) })
 	if !known {
-		all = slices.Insert(all, i, lesson{upstream: upstream})
+		h.learnt = slices.Insert(h.learnt, i, lesson{upstream: upstream})
 	}
-	l := &all[i]
-	l.values = append(slices.DeleteFunc(slices.Clone(l.values), func(before string) bool { return before == value }), value)
+	l := &h.learnt[i]
+	l.values = append(slices.DeleteFunc(l.values, func(before string) bool { return before == value }), value)
 	if !l.knows(value) {
 		more, ok := l.with(name, value)
 		for !ok || len(l.values) > maxLearnt {
@@ -208,59 +228,54 @@ func (h *handed) learn(upstream, name, value string) {
 			more, ok = l.with(name, value)
 		}
 		l.scrubber = more
+		h.gather(h.resolved.Load())
 		h.news.Add(1)
 	}
-	h.learnt.Store(&all)
 }
-
-// find returns where a text shows values, in order and apart: those of the configuration, those that
-// came for an upstream, and of those that came for others what is random, or every one.
-func (h *handed) find(text []byte, upstream string, every bool) (spans []span) {
-	if s := h.resolved.Load(); s != nil {
-		spans = s.find(text, maxLayers, true)
-	}
-	if known := h.learnt.Load(); known != nil {
-		for _, l := range *known {
-			spans = append(spans, l.find(text, maxLayers, every || l.upstream == upstream)...)
-		}
-	}
-	return merge(spans)
-}
-
-// knowsAny reports whether there is anything to be found.
-func (h *handed) knowsAny() bool { return h.resolved.Load() != nil || h.learnt.Load() != nil }
 
 // Scrub replaces every value that was ever resolved by its handle, and all that were learnt. When
 // there is none it returns the text itself, otherwise another one. A text with more values
 // than can be meant is replaced as a whole.
-func (k *Keeper) Scrub(text []byte) []byte { return k.scrub(text, "", true) }
+func (k *Keeper) Scrub(text []byte) []byte { return k.scrub(text, speaker{all: true}) }
 
 // ScrubText is Scrub for a text that is mostly clean, and then returned itself.
-func (k *Keeper) ScrubText(text string) string { return k.scrubText(text, "", true) }
+func (k *Keeper) ScrubText(text string) string { return k.scrubText(text, speaker{all: true}) }
 
 // ScrubOf is Scrub for what an upstream says, "" for what is said of none.
-func (k *Keeper) ScrubOf(upstream string, text []byte) []byte { return k.scrub(text, upstream, false) }
-
-// ScrubTextOf is ScrubOf for a text that is mostly clean.
-func (k *Keeper) ScrubTextOf(upstream, text string) string { return k.scrubText(text, upstream, false) }
-
-func (k *Keeper) scrub(text []byte, upstream string, every bool) []byte {
-	if k.handed == nil || !k.handed.knowsAny() {
-		return text
-	}
-	return replaced(text, k.handed.find(text, upstream, every))
+func (k *Keeper) ScrubOf(upstream string, text []byte) []byte {
+	return k.scrub(text, speaker{upstream: upstream})
 }
 
-func (k *Keeper) scrubText(text, upstream string, every bool) string {
-	if k.handed == nil || len(text) < window || !k.handed.knowsAny() {
+// ScrubTextOf is ScrubOf for a text that is mostly clean.
+func (k *Keeper) ScrubTextOf(upstream, text string) string {
+	return k.scrubText(text, speaker{upstream: upstream})
+}
+
+func (k *Keeper) scrub(text []byte, of speaker) []byte {
+	return replaced(text, k.find(text, of))
+}
+
+func (k *Keeper) scrubText(text string, of speaker) string {
+	if len(text) < window || k.handed == nil || k.handed.all.Load() == nil {
 		return text
 	}
 	whole := []byte(text)
-	spans := k.handed.find(whole, upstream, every)
+	spans := k.find(whole, of)
 	if len(spans) == 0 {
 		return text
 	}
 	return string(replaced(whole, spans))
+}
+
+// find returns where a text shows values, in order and apart.
+func (k *Keeper) find(text []byte, of speaker) []span {
+	if k.handed == nil {
+		return nil
+	}
+	if all := k.handed.all.Load(); all != nil {
+		return all.find(text, maxLayers, of)
+	}
+	return nil
 }
 
 // String says how many secrets there are.

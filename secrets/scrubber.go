@@ -32,6 +32,7 @@ type needle struct {
 	name string
 	of   string // the value
 	word bool   // it is no random text
+	only string // the upstream in whose words it is found, "" for everybody's
 }
 
 // span is a part of a text that shows the secret of a name.
@@ -40,7 +41,16 @@ type span struct {
 	name       string
 }
 
-// scrubber finds values. It is immutable.
+// speaker is who says a text: an upstream, "" for none, or everybody.
+type speaker struct {
+	upstream string
+	all      bool
+}
+
+// finds reports whether what came for one upstream, "" for all, is looked for in what is said.
+func (s speaker) finds(only string) bool { return only == "" || only == s.upstream || s.all }
+
+// scrubber finds values, once it has an index. It is immutable.
 type scrubber struct {
 	values  map[string]bool
 	size    int // bytes of the values
@@ -69,9 +79,8 @@ func (s *scrubber) with(name, value string) (more *scrubber, ok bool) {
 	word := !isRandom(value)
 	for _, form := range forms(value) {
 		// Keys of one kind begin alike, and those of another end alike.
-		more.needles = append(more.needles, needle{form, (len(form) - window) * 3 / 4, name, value, word})
+		more.needles = append(more.needles, needle{text: form, at: (len(form) - window) * 3 / 4, name: name, of: value, word: word})
 	}
-	more.index()
 	return more, true
 }
 
@@ -80,7 +89,6 @@ func (s *scrubber) without(value string) *scrubber {
 	less := &scrubber{values: maps.Clone(s.values), size: s.size - len(value), escaped: s.escaped}
 	delete(less.values, value)
 	less.needles = slices.DeleteFunc(slices.Clone(s.needles), func(n needle) bool { return n.of == value })
-	less.index()
 	return less
 }
 
@@ -145,16 +153,16 @@ func replaced(text []byte, spans []span) []byte {
 }
 
 // find returns where a text shows values, in order and apart: as it is, and
-// under so many layers of escapes. Words are values that are no random text.
-func (s *scrubber) find(text []byte, layers int, words bool) []span {
-	spans := s.search(text, words)
+// under so many layers of escapes.
+func (s *scrubber) find(text []byte, layers int, of speaker) []span {
+	spans := s.search(text, of)
 	if layers > 0 {
 		for _, e := range escapings() {
 			if !s.mayHide(text, e) {
 				continue
 			}
 			if plain, ok := e.decode(text); ok {
-				spans = append(spans, e.origins(text, s.find(plain, layers-1, words))...)
+				spans = append(spans, e.origins(text, s.find(plain, layers-1, of))...)
 			}
 		}
 	}
@@ -172,7 +180,7 @@ func (s *scrubber) mayHide(text []byte, e escaping) bool {
 
 // search finds needles. One that begins within another counts too: what it
 // reaches beyond is a part of a value.
-func (s *scrubber) search(text []byte, words bool) (spans []span) {
+func (s *scrubber) search(text []byte, of speaker) (spans []span) {
 	for end := window; end <= len(text); {
 		last := text[end-block : end : end]
 		h := hash(last[0], last[1], last[2])
@@ -183,7 +191,7 @@ func (s *scrubber) search(text []byte, words bool) (spans []span) {
 		for i := s.first[h]; i != 0; i = s.next[i] {
 			n := &s.needles[i-1]
 			start := end - window - n.at
-			if n.word && !words || start < 0 || len(text)-start < len(n.text) || string(text[start:start+len(n.text)]) != n.text {
+			if !of.finds(n.only) || start < 0 || len(text)-start < len(n.text) || string(text[start:start+len(n.text)]) != n.text {
 				continue
 			}
 			if len(spans) == maxHits {
