@@ -57,8 +57,7 @@ func (c *call) deny(v gate.Verdict) reply {
 	if d.event = c.server.record(e); d.event != "" || d.code != capability.LimitExceeded {
 		c.server.inform(
 			c.ctx, "denied", slog.String("event", d.event), slog.String("agent", c.agent),
-			slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb),
-			slog.String("why", v.Why),
+			slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb), slog.String("why", v.Why),
 		)
 	}
 	if c.method == "tools/call" {
