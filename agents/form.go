@@ -172,13 +172,15 @@ func strayKey(body string) string {
 	return ""
 }
 
+// frontLines are lines of a frontmatter, and front is one of an agent.
+const frontLines = `(?:(?:[ \t#-].*|.*:.*)?\n)*?`
+
+var front = regexp.MustCompile(`(?im)^[ \t\p{Cf}]*-{3,}[ \t]*\n` + frontLines + `["']?class["']?[ \t]*:[ \t]*["']?agents?["']?[ \t]*(?:#.*)?\n` + frontLines + `-{3,}[ \t]*$`)
+
 // lateFront finds the frontmatter of an agent below other text, -1 if there is none. One in a
 // comment or a code fence is an example, unless the file begins with the fence.
 func (p *parser) lateFront() int {
-	const (
-		line = `(?:(?:[ \t#-].*|.*:.*)?\n)*?` // of a frontmatter
-		most = 16                             // examples that are passed over
-	)
+	const most = 16 // examples that are passed over
 	if p.fenced {
 		return -1
 	}
@@ -186,7 +188,6 @@ func (p *parser) lateFront() int {
 	if len(blocks) > 0 && !strings.Contains(strings.TrimSpace(p.body[:blocks[0].start]), "\n") {
 		blocks = blocks[1:]
 	}
-	front := regexp.MustCompile(`(?im)^[ \t\p{Cf}]*-{3,}[ \t]*\n` + line + `["']?class["']?[ \t]*:[ \t]*["']?agents?["']?[ \t]*(?:#.*)?\n` + line + `-{3,}[ \t]*$`)
 	for _, m := range front.FindAllStringIndex(p.body, most) {
 		above := p.body[:m[0]]
 		if strings.LastIndex(above, "<!--") <= strings.LastIndex(above, "-->") &&
