@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -307,12 +306,6 @@ func TestListsThatGrow(t *testing.T) {
 	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
 	c := w.client("scout")
 	c.initialize("{}")
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before := heap()
 	for n := range 400 {
 		list = append(list, fmt.Sprintf(`{"uri":"note:///%d","name":"note %d","description":"%s"}`, n, n, strings.Repeat("x", 500)))

@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -61,12 +60,6 @@ func TestHiddenByLongNames(t *testing.T) {
 	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
 	c := w.client("scout")
 	c.initialize("{}")
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before := heap()
 	for n := range 40 {
 		twice := fmt.Sprintf(`{"uri":"note:///%d/%s","name":"note"}`, n, strings.Repeat("x", 1<<20))

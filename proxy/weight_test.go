@@ -10,13 +10,16 @@ import (
 // TestListsOfSessions: each session with a server that may ask has lists of its own, for which
 // there is so much room as one agent may take.
 func TestListsOfSessions(t *testing.T) {
-	long := strings.Replace(tool("read_text_file", "path"), "A tool.", strings.Repeat("x", 100<<10)+" ", 1)
+	long := strings.Replace(tool("read_text_file", "path"), "A tool.", strings.Repeat("x", 100<<10), 1)
 	up := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + long + `]`}})
 	up.MayAsk = []string{"elicitation"}
 	notes := files(t, &scripted{lists: map[string]string{"tools/list": `"tools":[` + long + `]`}})
 	notes.Name, notes.Prefix, notes.MayAsk = "notes", "notes", up.MayAsk
 	w := startWith(t, proxy.Options{Limits: proxy.Limits{Body: 1 << 20, Bulk: 2 << 20}}, map[string]string{"scout": reader, "other": reader}, up, notes)
-	has := func(c *client) bool { return strings.Count(c.request("tools/list", "{}").Raw, "xxx ") == 2 }
+	has := func(c *client) bool { // the lists of both
+		listed := c.request("tools/list", "{}").Raw
+		return strings.Contains(listed, `"files__read_text_file"`) && strings.Contains(listed, `"notes__read_text_file"`)
+	}
 	session := func(agent string) (*client, bool) {
 		c := w.client(agent)
 		c.initialize(`{}`)
