@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"capgate/capability/pattern"
 )
@@ -226,6 +227,9 @@ func (p Path) reaches(dir string, above bool) bool {
 
 // beneathFolded is beneath for names that may differ in case.
 func beneathFolded(p, dir string) bool {
+	if differEarly(p, dir) { // as nearly all do
+		return false
+	}
 	if isASCII(p) && isASCII(dir) {
 		return len(p) >= len(dir) && strings.EqualFold(p[:len(dir)], dir) && beneath(p, p[:len(dir)])
 	}
@@ -239,6 +243,27 @@ func beneathFolded(p, dir string) bool {
 		}
 	}
 	return true
+}
+
+// differEarly reports whether two paths are alike up to where both have a character of ASCII that is
+// not the same one, in whatever case: nothing behind it makes them alike. Where one has a slash more, it
+// does not say.
+func differEarly(p, dir string) bool {
+	for i := range min(len(p), len(dir)) {
+		a, b := lower(p[i]), lower(dir[i])
+		if a != b || a >= utf8.RuneSelf {
+			return max(a, b) < utf8.RuneSelf && a != '/' && b != '/'
+		}
+	}
+	return false
+}
+
+// lower writes a letter of ASCII small.
+func lower(c byte) byte {
+	if c-'A' < 26 {
+		c |= 0x20
+	}
+	return c
 }
 
 // hides reports whether some reading of a path is a hidden file, or the folder of one

@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,44 @@ func TestFenceLetters(t *testing.T) {
 
 // TestFenceHiding: a file that tells a client which servers to use is out of reach by
 // its name, wherever it lies, and a folder that makes it one as a whole (R-SEC-09).
+// TestFenceBeneath: a path is at or below a place if each name of that is its own, in whatever
+// case, as found out name by name.
+func TestFenceBeneath(t *testing.T) {
+	slowly := func(p, dir string) bool {
+		names, of := strings.Split(p, "/"), strings.Split(dir, "/")
+		return len(names) >= len(of) && slices.EqualFunc(names[:len(of)], of, strings.EqualFold)
+	}
+	var paths []string
+	letters := []string{"/", "a", "A", "b", "k", "\u212a", "s", "\u017f", "[", "{", "@", "`", "1"} // no letters of one case are [ and {, or @ and `
+	for _, a := range letters {
+		for _, b := range letters {
+			for _, c := range letters {
+				paths = append(paths, "/"+a+b+c)
+			}
+		}
+	}
+	n := 0
+	for _, dir := range paths {
+		if strings.Contains(dir, "//") || strings.HasSuffix(dir, "/") { // which no place is
+			continue
+		}
+		for _, p := range paths {
+			for _, p := range []string{p, p + "/\u00e9", p + "/e"} {
+				want := slowly(p, dir)
+				if got := capability.BeneathFolded(p, dir); got != want {
+					t.Fatalf("%q is at or below %q: %v, want %v", p, dir, got, want)
+				}
+				if want {
+					n++
+				}
+			}
+		}
+	}
+	if n < 1000 {
+		t.Fatalf("only %d pairs are alike", n)
+	}
+}
+
 func TestFenceHiding(t *testing.T) {
 	fence := capability.NewFence().Hiding(".mcp.json", "mcp.json", ".codex/config.toml", ".kiro/settings/mcp.json", ".deep/a/b.yml")
 	for text, want := range map[string]bool{

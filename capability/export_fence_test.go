@@ -1,0 +1,4 @@
+package capability
+
+// BeneathFolded lets tests compare paths one by one.
+var BeneathFolded = beneathFolded
