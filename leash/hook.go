@@ -5,8 +5,10 @@ import "context"
 // Hook is what is to run when a context ends. It hangs once, is not copied, and stands
 // in the memory of whoever hangs it.
 type Hook struct {
-	run  func()
+	run  func()      // nil: child follows
 	stop func() bool // where the context is no leash
+
+	child *Leash
 
 	of         *Leash // where it is one
 	hangs      bool   // on it; its mutex guards this and the following
@@ -20,18 +22,32 @@ func (h *Hook) Hang(on context.Context, f func()) {
 		h.stop = context.AfterFunc(on, f)
 		return
 	}
-	l.mu.Lock()
-	if l.err != nil {
-		l.mu.Unlock()
-		f()
+	h.run = f
+	h.hang(l)
+}
+
+func (h *Hook) hang(on *Leash) {
+	on.mu.Lock()
+	if on.err != nil {
+		on.mu.Unlock()
+		h.ended()
 		return
 	}
-	h.run, h.of, h.hangs, h.next = f, l, true, l.hooks
+	h.of, h.hangs, h.next = on, true, on.hooks
 	if h.next != nil {
 		h.next.prev = h
 	}
-	l.hooks = h
-	l.mu.Unlock()
+	on.hooks = h
+	on.mu.Unlock()
+}
+
+// ended runs what is to run.
+func (h *Hook) ended() {
+	if h.run == nil {
+		h.child.follow()
+		return
+	}
+	h.run()
 }
 
 // Off takes the hook off, and reports whether it hung there: its function has not run

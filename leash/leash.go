@@ -23,7 +23,12 @@ type Leash struct {
 // New returns a context that ends with its parent, if it is not cut before.
 func New(parent context.Context) *Leash {
 	l := &Leash{parent: parent}
-	l.tie.Hang(parent, l.follow)
+	if above, ok := parent.(*Leash); ok { // without a function for it
+		l.tie.child = l
+		l.tie.hang(above)
+	} else {
+		l.tie.Hang(parent, l.follow)
+	}
 	return l
 }
 
@@ -80,7 +85,7 @@ func (l *Leash) end(why error) bool {
 	}
 	l.mu.Unlock()
 	for h := first; h != nil; h = h.next {
-		h.run()
+		h.ended()
 	}
 	return true
 }
