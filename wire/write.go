@@ -11,12 +11,17 @@ const hexDigits = "0123456789abcdef"
 // that Parse accepts: what is not valid UTF-8 becomes U+FFFD, and so does NUL,
 // which no accepted document holds.
 func AppendString(dst []byte, text string) []byte {
-	dst = append(dst, '"')
+	return append(AppendText(append(dst, '"'), text), '"')
+}
+
+// AppendText appends text as AppendString does, as a part of a string that is put together
+// from several.
+func AppendText(dst []byte, text string) []byte {
 	for start := 0; ; {
 		end := start + plain(text[start:])
 		dst = append(dst, text[start:end]...)
 		if end == len(text) {
-			return append(dst, '"')
+			return dst
 		}
 		r, size := utf8.DecodeRuneInString(text[end:])
 		dst = appendRune(dst, r, size)
@@ -24,7 +29,8 @@ func AppendString(dst []byte, text string) []byte {
 	}
 }
 
-// plain counts the bytes at the start of a text that stand in a JSON string as they are.
+// plain counts the bytes at the start of a text that stand in a JSON string as they are: those of
+// ASCII that are seen, and blanks.
 func plain(text string) (n int) {
 	for ; n+8 <= len(text) && arePlain(text[n:n+8]); n += 8 {
 	}
