@@ -22,7 +22,7 @@ func plain(head, path string) *http.Request {
 	if target, ok := strings.CutPrefix(first, firstStart); !ok || target != path+firstEnd {
 		return nil
 	}
-	lines := strings.Count(rest, "\r\n") + 1
+	lines := strings.Count(rest, "\n") + 1
 	if lines > maxLines {
 		return nil
 	}
@@ -32,15 +32,14 @@ func plain(head, path string) *http.Request {
 	}
 	values := make([]string, lines)
 	for i := range values {
-		line, after, _ := strings.Cut(rest, "\r\n")
-		rest = after
-		name, value, ok := strings.Cut(line, ":")
-		value = trim(value)
-		if !ok || !isName(name) || !isValue(value) {
+		line, after, more := strings.Cut(rest, "\r")
+		var ended bool
+		if rest, ended = strings.CutPrefix(after, "\n"); more != ended {
 			return nil
 		}
-		key := textproto.CanonicalMIMEHeaderKey(name)
-		if !frames(r, key, value) {
+		name, value, ok := strings.Cut(line, ":")
+		key := canonical(name)
+		if value = trim(value); !ok || key == "" || !isValue(value) || !frames(r, key, value) {
 			return nil
 		}
 		if key == "Host" { // which is in the request, as in those of net/http
@@ -93,14 +92,21 @@ func trim(value string) string {
 	return value
 }
 
-// isName reports whether a header's name is a token.
-func isName(name string) bool {
+// canonical writes a header's name as net/http does, "" if it is no token.
+func canonical(name string) string {
+	is, starts := true, true
 	for i := range len(name) {
-		if c := name[i]; !isLetterOrDigit(c) && c != '-' && strings.IndexByte("!#$%&'*+.^_`|~", c) < 0 {
-			return false
+		c := name[i]
+		if !isLetterOrDigit(c) && c != '-' && strings.IndexByte("!#$%&'*+.^_`|~", c) < 0 {
+			return ""
 		}
+		is = is && (starts && c-'a' >= 26 || !starts && c-'A' >= 26)
+		starts = c == '-'
 	}
-	return name != ""
+	if is {
+		return name
+	}
+	return textproto.CanonicalMIMEHeaderKey(name)
 }
 
 // isValue reports whether a header's value is visible ASCII, blanks and tabs.
