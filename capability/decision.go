@@ -144,11 +144,22 @@ func (d Decision) Quoting(grants []string) string {
 	if d.Code != ScopeViolation {
 		return string(d.Code) + needs + d.need.String()
 	}
-	held := strings.Join(grants, ", ")
-	if held == "" {
-		held = "nothing that is in effect"
+	var text strings.Builder
+	text.Grow(512) // most are not longer
+	for _, part := range [...]string{string(d.Code), needs, d.need.String(), ", ", d.outside(), " (held for ", string(d.need.verb), ": "} {
+		text.WriteString(part)
 	}
-	return string(d.Code) + needs + d.need.String() + ", " + d.outside() + " (held for " + string(d.need.verb) + ": " + held + ")"
+	if len(grants) == 0 {
+		text.WriteString("nothing that is in effect")
+	}
+	for i, grant := range grants {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(grant)
+	}
+	text.WriteByte(')')
+	return text.String()
 }
 
 // Denied is a denying decision as an error, for code that can only return one.

@@ -103,12 +103,12 @@ func (f Fence) around(v Verb) []Root {
 // reaches what may be read. What lies anywhere is reached by its name, and by that of
 // its folder.
 func (f Fence) Touches(r *Requirement) bool {
-	e, _ := Lookup(r.verb)
-	if e.shape() != shapePath && e.shape() != shapeProgram {
+	is := r.verb.shape()
+	if is != shapePath && is != shapeProgram {
 		return false
 	}
 	v, changes := r.verb, r.verb == "fs.write" || r.verb == "fs.delete"
-	whole := (changes || e.shape() == shapeProgram) && !r.does(listers, gitListers)
+	whole := (changes || is == shapeProgram) && !r.does(listers, gitListers)
 	if r.does(readers, gitReaders) {
 		v = "fs.read"
 	}
@@ -195,7 +195,7 @@ func (f Fence) Overlaps(set *Set) bool {
 
 func (g *Grant) overlaps(root Root) bool {
 	var rows []pattern.Row
-	switch g.entry.shape() {
+	switch g.entry.Verb.shape() {
 	case shapePath:
 		rows = g.pathRows()
 	case shapeProgram:

@@ -67,7 +67,7 @@ func (c Chain) leaves(v Verb) bool {
 
 // objects are what requirements of a verb name.
 func (c Chain) objects(e Entry) []string {
-	switch e.shape() {
+	switch e.Verb.shape() {
 	case shapePath:
 		return []string{"path"}
 	case shapeHost:
@@ -106,5 +106,5 @@ func (g *Grant) Limited(tool string) (arguments []string, ok bool) {
 
 // Unlimited reports whether the grant is of everything that its verb is about.
 func (g *Grant) Unlimited() bool {
-	return g.spec.Bare && g.entry.bare == bareAll || g.entry.shape() == shapePath && g.Wide() != ""
+	return g.spec.Bare && g.entry.bare == bareAll || g.entry.Verb.shape() == shapePath && g.Wide() != ""
 }

@@ -27,7 +27,7 @@ func ParseRequirement(text string, v View) (*Requirement, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	switch e.shape() {
+	switch e.Verb.shape() {
 	case shapePath:
 		return q.file()
 	case shapeHost:
@@ -48,7 +48,7 @@ type question struct {
 // names returns the keys that a requirement of the verb may have. One of the
 // first group must stand, except where a keyed verb leaves a word open.
 func (q question) names() (must, may []string) {
-	switch q.entry.shape() {
+	switch q.entry.Verb.shape() {
 	case shapePath:
 		return []string{"path", "tree", "glob"}, nil
 	case shapeHost:
@@ -152,8 +152,7 @@ func (q question) keyed() (*Requirement, error) {
 // Special reports whether what is reached is not of the public internet, as far as
 // its name tells: no wildcard covers it.
 func (r *Requirement) Special() bool {
-	e, _ := Lookup(r.verb)
-	return e.shape() == shapeHost && (r.target.name != "" && specialName(r.target.name) || r.target.addr.IsValid() && Special(r.target.addr))
+	return r.verb.shape() == shapeHost && (r.target.name != "" && specialName(r.target.name) || r.target.addr.IsValid() && Special(r.target.addr))
 }
 
 // Smallest returns the narrowest grant that would cover the requirement, below
@@ -161,7 +160,8 @@ func (r *Requirement) Special() bool {
 // that is elsewhere; ok is false when none could.
 func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	e, known := Lookup(r.verb)
-	inPaths := e.shape() == shapePath || e.shape() == shapeProgram
+	is := r.verb.shape()
+	inPaths := is == shapePath || is == shapeProgram
 	if r.verb == readResource && strings.ContainsAny(r.Object(), "{}") { // a template, which is many
 		return Spec{}, false
 	}
@@ -169,7 +169,7 @@ func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 		return Spec{}, false
 	}
 	spec = Spec{Verb: string(r.verb)}
-	switch e.shape() {
+	switch is {
 	case shapePath:
 		return r.smallestPath(spec, root)
 	case shapeHost:

@@ -240,7 +240,7 @@ func (n Possibility) filled(values [][]string) (*Requirement, error) {
 		return []string{p.Text}
 	}
 	e, _ := Lookup(n.Verb)
-	switch e.shape() {
+	switch e.Verb.shape() {
 	case shapePath:
 		return n.file(strings.Join(text(n.Parts[0]), ""))
 	case shapeHost:

@@ -12,7 +12,7 @@ func (v variant) tryHosts(plain []string) bool {
 	var tables []*table
 	var need asked
 	for _, n := range v.asked {
-		if n.entry.shape() == shapeHost {
+		if n.entry.Verb.shape() == shapeHost {
 			tables, need = append(tables, v.links(n.entry.Verb)...), n
 		}
 	}

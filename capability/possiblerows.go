@@ -167,7 +167,7 @@ func (e Entry) form(part string) form {
 		}
 		return formText
 	}
-	if e.shape() == shapePath {
+	if e.Verb.shape() == shapePath {
 		return formPath
 	}
 	for _, k := range e.Keys {
@@ -211,7 +211,7 @@ func (v variant) rows(t *table, need asked) iter.Seq[pattern.Row] {
 func (v variant) grantRows(g *Grant, need asked, yield func(pattern.Row) bool) bool {
 	dims := make([][]*pattern.Pattern, len(v.blanks))
 	ok := true
-	switch need.entry.shape() {
+	switch need.entry.Verb.shape() {
 	case shapePath:
 		paths := []*pattern.Pattern{}
 		add := func(p *pattern.Pattern) { paths = append(paths, p) }

@@ -209,7 +209,7 @@ func cited(word string) string {
 
 // reached says what of a call of a program lies behind the fence.
 func (f Fence) reached(r *Requirement) string {
-	if e, _ := Lookup(r.verb); e.shape() != shapeProgram {
+	if r.verb.shape() != shapeProgram {
 		return ""
 	}
 	if i := slices.IndexFunc(r.argv, opensHidden); i > 0 && runsOneOf(r.argv, splitters) {

@@ -39,13 +39,12 @@ func (r *Requirement) Verb() Verb { return r.verb }
 
 // Opaque says why no grant can cover the requirement, "" when one could.
 func (r *Requirement) Opaque() string {
-	entry, _ := Lookup(r.verb)
 	switch {
 	case r.opaque != "":
 		return r.opaque
-	case entry.shape() == shapeHost:
+	case r.verb.shape() == shapeHost:
 		return r.target.Opaque()
-	case entry.shape() == shapeWords:
+	case r.verb.shape() == shapeWords:
 		return ""
 	}
 	for _, p := range r.touches {
@@ -242,7 +241,7 @@ type Word struct{ Dim, Value string }
 // changing them needs the agent verb. An error is always a [*Malformed].
 func Keyed(v Verb, words ...Word) (*Requirement, error) {
 	e, ok := Lookup(v)
-	if !ok || e.shape() != shapeWords {
+	if !ok || e.Verb.shape() != shapeWords {
 		return nil, &Malformed{Text: fmt.Sprintf("is for %s, which takes no words", v)}
 	}
 	if v.Resource() == "records" && v != "records.read" {
@@ -378,8 +377,7 @@ func dotted(id string) (string, error) {
 
 // Object writes what the requirement touches, as the caller wrote it.
 func (r *Requirement) Object() string {
-	entry, _ := Lookup(r.verb)
-	switch entry.shape() {
+	switch r.verb.shape() {
 	case shapePath:
 		return r.path.String()
 	case shapeHost:
@@ -398,10 +396,10 @@ func (r *Requirement) Object() string {
 // caller has written: a path absolute and clean, a tree or glob as a pattern, the
 // words of a command apart from each other.
 func (r *Requirement) Canonical() string {
-	switch entry, _ := Lookup(r.verb); {
+	switch {
 	case len(r.argv) > 0:
 		return commandLine(r.argv)
-	case entry.shape() != shapePath:
+	case r.verb.shape() != shapePath:
 		return r.Object()
 	case len(r.path.globs) > 0:
 		return r.path.globs[0].String()
@@ -425,7 +423,7 @@ func commandLine(words []string) string {
 // Also returns what else a path may be read as, and where its links lead: all of it
 // is decided on.
 func (r *Requirement) Also() []string {
-	if entry, _ := Lookup(r.verb); entry.shape() != shapePath || len(r.path.readings)+len(r.path.globs) < 2 {
+	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs) < 2 {
 		return nil
 	}
 	first := r.Canonical()
@@ -448,7 +446,7 @@ func (r *Requirement) Also() []string {
 
 // Dir is the directory that a program runs in, canonical; "" for anything else.
 func (r *Requirement) Dir() string {
-	if entry, _ := Lookup(r.verb); entry.shape() != shapeProgram || len(r.path.readings) == 0 {
+	if r.verb.shape() != shapeProgram || len(r.path.readings) == 0 {
 		return ""
 	}
 	return r.path.readings[0]

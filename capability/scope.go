@@ -43,12 +43,12 @@ func (c *compiler) scope(g *Grant) *refusal {
 }
 
 func (c *compiler) compile(g *Grant) *refusal {
-	switch g.entry.shape() {
+	switch g.entry.Verb.shape() {
 	case shapePath, shapeProgram:
 		if err := c.hoist(g); err != nil {
 			return err
 		}
-		if g.entry.shape() == shapePath {
+		if g.entry.Verb.shape() == shapePath {
 			return c.paths(g)
 		}
 		return c.programs(g)
@@ -125,7 +125,7 @@ func (c *compiler) bare(g *Grant) *refusal {
 // everything writes out what a bare verb means in a Scarab manifest: all of it,
 // within the configuration's root.
 func (c *compiler) everything(g *Grant) *refusal {
-	switch g.entry.shape() {
+	switch g.entry.Verb.shape() {
 	case shapePath, shapeProgram:
 		g.root = c.opts.outer()
 		if g.root.IsZero() {
@@ -151,7 +151,7 @@ func example(e Entry) string {
 		return "proc.exec{cmds=[git]}"
 	case e.Verb == "net.connect":
 		return "net.connect{hosts=[db.example.com:5432]}"
-	case e.shape() == shapeProgram:
+	case e.Verb.shape() == shapeProgram:
 		return string(e.Verb) + "{in=~/project}"
 	case e.token == "":
 		return string(e.Verb) + ".name"

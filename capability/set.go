@@ -70,7 +70,7 @@ func (s *Set) index(g *Grant) {
 	for _, v := range g.entry.verbs() {
 		t := s.tables[v]
 		if t == nil {
-			t = &table{shape: g.entry.shape()}
+			t = &table{shape: g.entry.Verb.shape()}
 			s.tables[v] = t
 		}
 		t.held = append(t.held, g)

@@ -10,8 +10,8 @@ const (
 	shapeProgram              // a working directory and, for proc.exec, an argv
 )
 
-func (e Entry) shape() shape {
-	switch e.Verb.Resource() {
+func (v Verb) shape() shape {
+	switch v.Resource() {
 	case "fs":
 		return shapePath
 	case "net":

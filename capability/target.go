@@ -45,7 +45,7 @@ func ParseURL(raw string) (Target, error) {
 		return opaque("the URL holds a space"), nil
 	case strings.Contains(raw, `\`):
 		return opaque("the URL holds a backslash"), nil
-	case strings.ContainsFunc(raw, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case !isVisible(raw) && strings.ContainsFunc(raw, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return opaque("the URL holds an invisible character"), nil
 	case port == 0:
 		return opaque("the URL does not begin with http:// or https://"), nil
