@@ -324,13 +324,20 @@ func (c *call) cut() reply {
 	return c.unanswered(d, d.why)
 }
 
+// take is memory that an answer may be written to, once; nil for none.
+func (c *call) take() *[]byte {
+	into := c.into
+	c.into = nil
+	return into
+}
+
 // unanswered is the answer to a call that went up and has none.
 func (c *call) unanswered(d denial, why string) reply {
 	e := c.event("refusal")
 	e.Code, e.Error = string(d.code), why
 	d.event = c.server.record(e)
 	if c.method == "tools/call" {
-		return reply{result: c.server.word(d).result(c.modern), ours: true}
+		return reply{result: c.server.word(d).result(nil, c.modern), ours: true}
 	}
 	f := c.server.word(d).failure()
 	f.code = codeInternal

@@ -17,7 +17,6 @@ import (
 	"capgate/guardrail"
 	"capgate/mapping"
 	"capgate/provider"
-	"capgate/wire"
 )
 
 // denial is a denying decision as the agent sees it.
@@ -60,10 +59,11 @@ func (c *call) deny(v gate.Verdict) reply {
 			slog.String("method", c.method), slog.String("tool", c.target), slog.String("code", string(d.code)), slog.String("verb", d.verb), slog.String("why", v.Why),
 		)
 	}
-	if c.method == "tools/call" {
-		return reply{result: c.server.word(d).result(c.modern)}
+	said := c.server.word(d)
+	if c.method != "tools/call" {
+		return reply{failure: said.failure()}
 	}
-	return reply{failure: c.server.word(d).failure()}
+	return reply{result: said.result(c.take(), c.modern)}
 }
 
 // ends reports whether the same call is not one that the agent may make a little later.
@@ -262,19 +262,19 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		return
 	}
 	e := c.policy.Gate.Edit(c.agent, c.declared, needs)
-	ask, ok := c.ask(e)
-	if d.hint = stay + ", or ask the operator, who finds the reason in the event"; e.Blocked != "" || !ok {
-		d.blocked = e.Blocked
-		return
-	}
+	before := stay + ", or "
 	switch {
 	case d.held == nil:
-		d.hint = ask
+		before = ""
 	case e.Special: // in front, as the command is pasted up to its end
-		d.hint = stay + " (no wildcard covers what is not of the public internet), or " + ask
-	default:
-		d.hint = stay + ", or " + ask
+		before = stay + " (no wildcard covers what is not of the public internet), or "
 	}
+	ask, ok := c.ask(before, e)
+	if e.Blocked != "" || !ok {
+		d.hint, d.blocked = stay+", or ask the operator, who finds the reason in the event", e.Blocked
+		return
+	}
+	d.hint = ask
 }
 
 // What a denial asks for fits into a line that somebody reads before running it.
@@ -283,14 +283,15 @@ const (
 	longestAsked = 2 << 10 // bytes
 )
 
-// ask says how authority is widened: by whoever runs the gateway, never from here.
-// The agent has chosen words of it, which a shell must not read as anything else.
-func (c *call) ask(e gate.Edit) (text string, ok bool) {
+// ask says, behind other words, how authority is widened: by whoever runs the gateway, never from
+// here. The agent has chosen words of it, which a shell must not read as anything else.
+func (c *call) ask(before string, e gate.Edit) (text string, ok bool) {
 	if len(e.Grants) == 0 || len(e.Grants) > mostAsked {
 		return "", false
 	}
 	var command strings.Builder
-	command.Grow(128) // most are not longer
+	command.Grow(len(before) + 160) // most are not longer
+	command.WriteString(before)
 	switch {
 	case c.policy.Flags:
 		command.WriteString("ask the operator to start capgate wrap with:")
@@ -300,7 +301,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 		command.WriteString("ask the operator for: capgate agents grant ")
 		command.WriteString(strings.TrimPrefix(c.agent, "agents/"))
 	}
-	before := command.Len()
+	start := command.Len()
 	for _, spec := range e.Grants {
 		word := spec.String()
 		if !isLine(word) || c.server.cleanText(word) != word {
@@ -313,7 +314,7 @@ func (c *call) ask(e gate.Edit) (text string, ok bool) {
 		command.WriteString(strings.ReplaceAll(word, "'", `'\''`))
 		command.WriteByte('\'')
 	}
-	return command.String(), command.Len()-before <= longestAsked
+	return command.String(), command.Len()-start <= longestAsked
 }
 
 // review says how a definition that waits is looked at. A name that a shell could
@@ -336,99 +337,6 @@ func (c *call) review() string {
 
 // wordLetters are those that every shell takes for themselves.
 const wordLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
-
-// worded is a denial as it may be shown, whatever its words were made of: records, the agent's
-// arguments, what a server said. Nothing else is rendered.
-type worded denial
-
-// word takes secrets out of all that is shown of a denial.
-func (s *Server) word(d denial) worded {
-	for _, text := range [...]*string{&d.need, &d.tool, &d.argument, &d.why, &d.hint, &d.detail} {
-		*text = s.cleanText(*text)
-	}
-	for i, h := range d.held {
-		d.held[i] = s.cleanText(h)
-	}
-	return worded(d)
-}
-
-// text is what a model reads. Some clients show it nothing else.
-func (d worded) text() string { return d.say("Denied by capgate (" + string(d.code) + "): ") }
-
-// clause is text without what everything that denies begins with.
-func (d worded) clause() string { return d.say("") }
-
-func (d worded) say(start string) string {
-	var text strings.Builder
-	text.Grow(len(start) + len(d.why) + len(d.argument) + len(d.hint) + len(d.event) + 64)
-	part := func(before, what, after string) {
-		if what != "" {
-			text.WriteString(before)
-			text.WriteString(what)
-			text.WriteString(after)
-		}
-	}
-	text.WriteString(start)
-	text.WriteString(d.why)
-	text.WriteByte('.')
-	part(" Argument: ", d.argument, ".")
-	part(" To proceed, ", d.hint, ".")
-	part(" [event ", d.event, "]")
-	return text.String()
-}
-
-// body is the denial for programs.
-func (d worded) body(dst []byte) []byte {
-	dst = append(dst, `{"code":`...)
-	dst = wire.AppendString(dst, string(d.code))
-	for _, f := range [...]struct{ name, value string }{
-		{`,"need":`, d.need}, {`,"tool":`, d.tool}, {`,"argument":`, d.argument},
-	} {
-		if f.value != "" {
-			dst = wire.AppendString(append(dst, f.name...), f.value)
-		}
-	}
-	dst = append(dst, `,"held":[`...)
-	for i, h := range d.held {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, h)
-	}
-	dst = append(dst, ']')
-	if d.hint != "" {
-		dst = wire.AppendString(append(dst, `,"hint":`...), d.hint)
-	}
-	if d.event != "" { // of what was done
-		dst = wire.AppendString(append(dst, `,"event":`...), d.event)
-	}
-	return append(dst, '}')
-}
-
-const denialKey = `"capgate/denial":`
-
-// result is the denial of a tools/call: a result that says it is an error.
-func (d worded) result(modern bool) []byte {
-	text := d.text()
-	dst := append(make([]byte, 0, 2*len(text)+512), '{')
-	if modern {
-		dst = append(dst, complete+","...)
-	}
-	dst = append(dst, `"content":[{"type":"text","text":`...)
-	dst = wire.AppendString(dst, text)
-	dst = append(dst, `}],"isError":true,"_meta":{`+denialKey...)
-	return append(d.body(dst), "}}"...)
-}
-
-// failure is the denial of anything else, which no result could carry.
-func (d worded) failure() *failure {
-	code := codeDenied
-	if d.code == capability.UnknownTool || d.code == capability.MalformedArguments || d.code == capability.MalformedRequest {
-		code = codeParams
-	}
-	data := append([]byte(nil), `{`+denialKey...)
-	return &failure{code: code, text: d.text(), data: append(d.body(data), '}')}
-}
 
 // needsOf writes requirements for an event, as far as they are known.
 func needsOf(v gate.Verdict) []guardrail.Need {

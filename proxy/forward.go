@@ -395,8 +395,7 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 		token = "capgate-" + c.server.reference()
 		sink.token, sink.progress = token, v.Raw()
 	}
-	into := c.into
-	c.into = nil // what a server asks for is used while the next answer comes
+	into := c.take() // what a server asks for is used while the next answer comes
 	if u := o.line.up(); u.asksClient() {
 		wait := leash.New(ctx)
 		defer wait.Cut(nil)

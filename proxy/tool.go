@@ -10,6 +10,7 @@ import (
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/leash"
 	"capgate/mapping"
 	"capgate/upstream"
 	"capgate/wire"
@@ -173,9 +174,9 @@ func (c *call) silent(k listKind, err error) *mute {
 
 // listOf is a list of a server, which is waited for no longer than an answer to a call would be.
 func (c *call) listOf(ctx context.Context, l *line, k listKind, since time.Time) ([]item, edition, error) {
-	ctx, cancel := context.WithDeadline(ctx, since.Add(min(listTime, c.patience(l.up()))))
-	defer cancel()
-	return l.list(ctx, k, listTime)
+	within := leash.New(ctx).Within(time.Until(since.Add(min(listTime, c.patience(l.up())))))
+	defer within.Cut(nil)
+	return l.list(within, k, listTime)
 }
 
 // mute is a server that does not say what it has, and what it said instead.
