@@ -164,6 +164,9 @@ func likeSeeds() []string {
 	} {
 		seeds = append(seeds, post(`{"a":1}`, header)+plain, "POST /mcp HTTP/1.1\r\n"+header+"\r\nHost: a\r\nContent-Length: 7\r\n\r\n1234567"+plain)
 	}
+	for _, end := range []string{"X: y\rZ: a", "X: y\r\rZ: a", "X: y\r"} {
+		seeds = append(seeds, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"+end+"\r\n\r\na"+plain)
+	}
 	for _, length := range []string{"0", "-1", "9999999999", "99999999999999999999", "0x1", "1 1", "1\t", "\t1", "1_0", "2147483648"} {
 		seeds = append(seeds, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: "+length+"\r\n\r\n1"+plain)
 	}
