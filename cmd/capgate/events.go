@@ -117,7 +117,7 @@ func (a *app) eventsQuery() *cobra.Command {
 // noEmptyFlag refuses a flag that is given and says nothing, as where a variable of a script is empty:
 // without it, more would match, or less be checked, than was asked for.
 func noEmptyFlag(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"agent", "code", "decision", "tool", "kind", "since", "ref", "anchor"} {
+	for _, name := range []string{"agent", "session", "code", "decision", "tool", "kind", "since", "ref", "anchor"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s is given, and says nothing", name)
 		}
@@ -127,13 +127,14 @@ func noEmptyFlag(cmd *cobra.Command, _ []string) error {
 
 // eventFilter is what a person asks for.
 type eventFilter struct {
-	agent, code, decision, tool, kind, since, ref string
-	limit                                         int
+	agent, session, code, decision, tool, kind, since, ref string
+	limit                                                  int
 }
 
 func (e *eventFilter) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&e.agent, "agent", "", "the `id` of an agent")
+	f.StringVar(&e.session, "session", "", "the `name` of a session, as events have it")
 	f.StringVar(&e.code, "code", "", "the `code` of a denial, such as scope_violation")
 	f.StringVar(&e.decision, "decision", "", "`allow` or deny")
 	f.StringVar(&e.tool, "tool", "", "the `name` of a tool among capabilities, such as files.read")
@@ -143,7 +144,7 @@ func (e *eventFilter) flags(cmd *cobra.Command) {
 // filter reads what was asked for. What no event could match is a mistake, and
 // not an answer of none.
 func (e *eventFilter) filter(now time.Time) (guardrail.Filter, error) {
-	f := guardrail.Filter{Kind: e.kind, Tool: e.tool, Decision: e.decision, Code: e.code, Ref: strings.ToLower(e.ref), Limit: e.limit}
+	f := guardrail.Filter{Kind: e.kind, Session: e.session, Tool: e.tool, Decision: e.decision, Code: e.code, Ref: strings.ToLower(e.ref), Limit: e.limit}
 	var codes []string
 	for _, c := range capability.Codes() {
 		codes = append(codes, string(c))

@@ -91,6 +91,26 @@ func TestEventsOfCalls(t *testing.T) {
 	}
 }
 
+// TestEventsOfSession: a session's events are found by the name that they have of it, and no others.
+func TestEventsOfSession(t *testing.T) {
+	p := newPlace(t)
+	const hello, ready = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	call := strings.Replace(deniedCall, ","+demoMetaParams, "", 1)
+	for range 2 {
+		p.calls(hello, ready+"\n"+call)
+	}
+	var e struct{ Session string }
+	first, _, _ := strings.Cut(p.run("events", "query", "--decision", "deny", "--json"), "\n")
+	if err := json.Unmarshal([]byte(first), &e); err != nil || e.Session == "" {
+		t.Fatalf("%s: %v", first, err)
+	}
+	for want, args := range map[int][]string{1: {"--session", e.Session}, 2: {}} {
+		if got := p.run(append([]string{"events", "query", "--decision", "deny"}, args...)...); strings.Count(got, "plans.md") != want {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+}
+
 // TestEventsFollow: tail -f shows what other processes record, until it is ended.
 func TestEventsFollow(t *testing.T) {
 	p := newPlace(t)

@@ -213,7 +213,7 @@ func TestSecretsOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.close()
-	warned("level=WARN msg=\"a secret cannot be had\" error=\"secret \\\"gone\\\": open \n")
+	warned("level=WARN msg=\"a secret cannot be had; what needs it is refused until then\" error=\"secret \\\"gone\\\": open \n")
 	if got := first.scrubText("first-of-two second-of-two"); got != "{{secret:a}} second-of-two" {
 		t.Errorf("at the start: %s", got)
 	}

@@ -369,7 +369,7 @@ func (g *gateway) deplore(lacking []error) {
 	for _, err := range lacking {
 		text := err.Error()
 		if g.lacking[text] = true; !before[text] {
-			g.log.Warn("a secret cannot be had", "error", text)
+			g.log.Warn("a secret cannot be had; what needs it is refused until then", "error", text)
 		}
 	}
 }
