@@ -159,7 +159,7 @@ func likeSeeds() []string {
 		"Host: b", "Host:", "Content-Length: 1", "Content-Length: 7", "Content-Length: +7", "Content-Length: 07", "Content-Length: 7, 7", "Content-Length:",
 		"Transfer-Encoding: chunked", "transfer-encoding: identity", "Transfer-Encoding : chunked", "Connection: close", "Connection: keep-alive", "Connection: Keep-Alive, close",
 		"Connection: upgrade", "Upgrade: h2c", "Expect: 100-continue", "Trailer: X", "TE: trailers", "Pragma: no-cache", "Keep-Alive: timeout=1", "Cookie: a=b", "Cookie: c",
-		"X : y", ": y", " X: y", "X: y\r\n z", "X: y\x00", "X: y\x7f", "X: \x80", "X:\ty\t", "X: y\rz", "X: y\nZ: a", "Ü: y", "X", "x-y_z!: ", "X-(: y", "X{: y", "X[: y", "X@: y", "X`: y", "X/: y", "X:: y", "X:  y  ", "Content-Type: a\r\nContent-type: b",
+		"X : y", ": y", " X: y", "X: y\r\n z", "X: y\x00", "X: y\x7f", "X: \x80", "X:\ty\t", "X: y\rz", "X: y\nZ: a", "Ü: y", "X", "x-y_z!: ", "X_Y: y", "X!Y: z", "X-(: y", "X{: y", "X[: y", "X@: y", "X`: y", "X/: y", "X:: y", "X:  y  ", "Content-Type: a\r\nContent-type: b",
 		"Proxy-Connection: keep-alive", "HTTP2-Settings: a", "Content-Encoding: gzip",
 	} {
 		seeds = append(seeds, post(`{"a":1}`, header)+plain, "POST /mcp HTTP/1.1\r\n"+header+"\r\nHost: a\r\nContent-Length: 7\r\n\r\n1234567"+plain)
