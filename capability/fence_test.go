@@ -84,8 +84,6 @@ func TestFenceLetters(t *testing.T) {
 	}
 }
 
-// TestFenceHiding: a file that tells a client which servers to use is out of reach by
-// its name, wherever it lies, and a folder that makes it one as a whole (R-SEC-09).
 // TestFenceBeneath: a path is at or below a place if each name of that is its own, in whatever
 // case, as found out name by name.
 func TestFenceBeneath(t *testing.T) {
@@ -124,6 +122,8 @@ func TestFenceBeneath(t *testing.T) {
 	}
 }
 
+// TestFenceHiding: a file that tells a client which servers to use is out of reach by
+// its name, wherever it lies, and a folder that makes it one as a whole (R-SEC-09).
 func TestFenceHiding(t *testing.T) {
 	fence := capability.NewFence().Hiding(".mcp.json", "mcp.json", ".codex/config.toml", ".kiro/settings/mcp.json", ".deep/a/b.yml")
 	for text, want := range map[string]bool{
