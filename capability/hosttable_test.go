@@ -112,6 +112,12 @@ func TestResolved(t *testing.T) {
 			t.Errorf("%s at %s under %s: %v, want %v", tc.target, tc.addr, tc.hosts, ok, tc.want)
 		}
 	}
+	for addr, want := range map[string]string{"93.184.216.34": "net.get{hosts=[a.example.com]}", "10.0.0.1": ""} {
+		spec, ok := capability.Net("net.get", hostTarget(t, "a.example.com:80").Resolved(netip.MustParseAddr(addr))).Smallest(capability.Root{})
+		if ok != (want != "") || ok && spec.String() != want {
+			t.Errorf("the smallest grant of a name that leads to %s is %v, want %q", addr, spec, want)
+		}
+	}
 	if x := hostTarget(t, "example.com").Resolved(netip.Addr{}); x.Opaque() != "the host resolved to no address" {
 		t.Errorf("a name without an address is %v", x)
 	}

@@ -173,6 +173,9 @@ func (r *Requirement) Smallest(root Root) (spec Spec, ok bool) {
 	case shapePath:
 		return r.smallestPath(spec, root)
 	case shapeHost:
+		if x := r.target.resolved; x.IsValid() && Special(x) { // the name alone does not cover it
+			return Spec{}, false
+		}
 		return spec.With(hostsKey.Name, r.smallestHost()), true
 	case shapeProgram:
 		return r.smallestProgram(spec, root)

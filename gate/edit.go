@@ -42,7 +42,7 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 		}
 		spec, ok := need.Smallest(root)
 		if !ok {
-			return Edit{Blocked: "no grant can be written that covers this alone"}
+			return Edit{Blocked: unwritten(need)}
 		}
 		if e.names(spec) {
 			continue
@@ -54,6 +54,15 @@ func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
 		e.Special = e.Special || need.Special()
 	}
 	return e
+}
+
+// unwritten says why there is no smallest grant for a requirement. Where a name leads is
+// left out: it stands in clear where targets are hashed.
+func unwritten(need *capability.Requirement) string {
+	if need.Verb().Resource() == "net" && need.Opaque() == "" {
+		return "the name leads to an address that is not of the public internet, which has to be granted as well"
+	}
+	return "no grant can be written that covers this alone"
 }
 
 // names reports whether a grant is one of them already.

@@ -1,10 +1,13 @@
 package gate_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
 	"capgate/capability"
 	"capgate/gate"
+	"capgate/mapping"
 )
 
 // TestVisibleWith: a tool is worth a grant where the grant is missing and nothing else is,
@@ -58,5 +61,28 @@ func TestVisibleWith(t *testing.T) {
 		if g.Visible(tt.agent, tt.tool) != before || before && tt.grants != nil {
 			t.Errorf("%s: visible without them", name)
 		}
+	}
+}
+
+// TestEditOfAddress: where a name is held and the address that it leads to is not, a grant
+// of the name would change nothing.
+func TestEditOfAddress(t *testing.T) {
+	g := gateOf(t, map[string]string{"scout.md": "---\nclass: agent\ncapabilities: [\"net.get{hosts=[db.example.com]}\"]\n---\n"})
+	target, err := capability.ParseTarget("db.example.com:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := capability.Net("net.get", target.Resolved(netip.MustParseAddr("10.0.0.1")))
+	e := g.Edit("scout", nil, []mapping.Need{{Requirement: need}})
+	if len(e.Grants) > 0 || !strings.Contains(e.Blocked, "address") || strings.Contains(e.Blocked, "10.0.0.1") {
+		t.Errorf("got %v, blocked by %q", e.Grants, e.Blocked)
+	}
+	other, err := capability.ParseTarget("www.example.com:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need = capability.Net("net.get", other.Resolved(netip.MustParseAddr("8.8.8.8")))
+	if e := g.Edit("scout", nil, []mapping.Need{{Requirement: need}}); len(e.Grants) != 1 || e.Blocked != "" {
+		t.Errorf("got %v, blocked by %q, of a public one", e.Grants, e.Blocked)
 	}
 }

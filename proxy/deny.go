@@ -43,8 +43,8 @@ func (c *call) deny(v gate.Verdict) reply {
 	}
 	e := c.decision()
 	e.Decision, e.Code = "deny", string(d.code)
-	if v.Why == "" {
-		v.Why = d.blocked
+	if d.blocked != "" {
+		v.Why = strings.TrimPrefix(v.Why+": "+d.blocked, ": ")
 	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
 	switch { // where targets are hashed, a link stands in clear, and a text that may quote them is left out

@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"capgate/capability/hostfs"
 	"capgate/guardrail"
 	"capgate/proxy"
+	"capgate/upstream"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -101,5 +104,28 @@ func TestToldWord(t *testing.T) {
 				t.Errorf("%s: a part of the secret is told: %s", word, clean)
 			}
 		}
+	}
+}
+
+// TestAddressBehindName: where a name that is held leads to an address that is not, nobody is
+// told to grant the name. The operator learns why, and the agent not where it leads.
+func TestAddressBehindName(t *testing.T) {
+	s := &scripted{lists: map[string]string{"tools/list": `"tools":[` + tool("get", "url") + `]`}}
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		name, err := capability.ParseTarget("db.example.com:80")
+		must(t, err)
+		return upstream.Answer{}, s.newest().Decide(capability.Net("net.get", name.Resolved(netip.MustParseAddr("10.0.0.1"))))
+	}
+	up := &proxy.Upstream{Name: "up", Prefix: "up", Mapping: parsed(t, "server: s\ntools:\n  get: {url: net.get}\n"), Open: s.open}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - net.get: { hosts: [db.example.com] }\n---\n"}, up)
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"up__get","arguments":{"url":"http://db.example.com/"}}`)
+	if d := denialOf(t, a); d.Code != "scope_violation" || strings.Contains(a.Raw, "agents grant") || strings.Contains(a.Raw, "10.0.0.1") {
+		t.Errorf("answered with %s", a.Raw)
+	}
+	all := w.events.of("decision")
+	if link := all[len(all)-1].Link; !strings.Contains(link, "leads to an address") {
+		t.Errorf("recorded is %q", link)
 	}
 }
