@@ -9,6 +9,7 @@ const maxChallenge = 8 << 10
 type challenge struct {
 	metadata string // the URL of what it says of itself, "" when it does not say
 	scope    string
+	lacks    bool // a token has been shown, for too few scopes
 }
 
 // bearer finds the first challenge for a bearer token. A header that cannot be
@@ -21,7 +22,7 @@ func bearer(headers []string) (challenge, bool) {
 		r := challengeReader{rest: text}
 		for r.next() {
 			if strings.EqualFold(r.scheme, "bearer") && !r.broken {
-				return challenge{r.params["resource_metadata"], r.params["scope"]}, true
+				return challenge{r.params["resource_metadata"], r.params["scope"], r.params["error"] == "insufficient_scope"}, true
 			}
 		}
 	}

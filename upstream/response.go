@@ -199,7 +199,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	case resp.StatusCode == http.StatusUnauthorized:
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
 	case resp.StatusCode == http.StatusForbidden:
-		return Answer{}, c.failed("forbids it (403)", odd)
+		return Answer{}, c.forbidden(resp.Header, odd)
 	case session != "" && f.endsSession(resp.StatusCode):
 		c.lose()
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
@@ -210,6 +210,19 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		return Answer{}, c.failed("answers with a redirect", odd)
 	}
 	return Answer{}, c.failed(odd.said(), odd)
+}
+
+// forbidden says why a token that is shown does not do. A person may get one that does: which
+// scopes that takes is for the log and the event.
+func (c *web) forbidden(h http.Header, odd *strange) *Failed {
+	asked, _ := bearer(h.Values("WWW-Authenticate"))
+	if !asked.lacks {
+		return c.failed("forbids it (403)", odd)
+	}
+	if odd.text = "for want of scopes"; asked.scope != "" {
+		odd.text = "a token for the scopes " + c.scrub.quote(asked.scope) + " would do"
+	}
+	return c.undone("does not let its token do that (403); ask the operator", odd)
 }
 
 // excerpt is what of a body, read up to a limit, is worth a place in an error.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,10 @@ func TestHTTPRefused(t *testing.T) {
 		{"500 long", reply(500, "text/html", strings.Repeat("x", 5<<20)), "status 500 Internal Server Error, \"xxx", false, false},
 		{"401", reply(401, js, `{}`), "wants to know who asks (401)", false, false},
 		{"403", reply(403, js, `{"jsonrpc":"2.0","error":{"code":-1,"message":"origin"}}`), "forbids it (403)", false, false},
+		{"403 for want of scopes", func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="a\x1b b", resource_metadata="http://localhost/"`)
+			status(w, 403, js, `{}`)
+		}, `does not let its token do that (403); ask the operator`, false, false},
 		{"429", reply(429, "text/plain", "slow down"), "status 429 Too Many Requests", false, false},
 		{"503", reply(503, "text/plain", ""), "status 503 Service Unavailable", false, false},
 		{"202 for a request", reply(202, js, ""), "status 202 Accepted", false, false},
@@ -86,7 +91,7 @@ func TestHTTPRefused(t *testing.T) {
 				return
 			}
 			f := failed(t, err, tt.text)
-			if undone := tt.name == "401"; f.Unsent != tt.unsent || f.Lost != tt.lost || f.Undone != undone {
+			if undone := slices.Contains([]string{"401", "403 for want of scopes"}, tt.name); f.Unsent != tt.unsent || f.Lost != tt.lost || f.Undone != undone {
 				t.Errorf("unsent %v, lost %v, want %v, %v", f.Unsent, f.Lost, tt.unsent, tt.lost)
 			}
 			if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x1b") {
