@@ -35,7 +35,7 @@ func (a *app) printEvent(e *guardrail.Entry) {
 	case guardrail.Decision:
 		words = append(words, plain(orDash(subject(&e.Event))))
 	default:
-		words = append(words, plain(subject(&e.Event)), plain(e.Text))
+		words = append(words, plain(subject(&e.Event)), plain(e.Text), plain(e.Error))
 	}
 	if e.Kind != guardrail.Outcome {
 		for _, n := range e.Needs {
@@ -124,6 +124,8 @@ func (a *app) printWhole(e *guardrail.Entry) {
 	u.row("text", e.Text, "")
 	if e.Kind == guardrail.Outcome {
 		u.row("outcome", outcomeText(&e.Event), "")
+	} else {
+		u.row("error", e.Error, "")
 	}
 	u.row("call", e.Call, "")
 	u.row("policy", e.Policy, "")

@@ -191,3 +191,26 @@ func TestEventsOfProviders(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfFailures: why a server did not answer is shown wherever the event is.
+func TestEventsOfFailures(t *testing.T) {
+	p := newPlace(t)
+	log, err := guardrail.Open(guardrail.Options{Dir: filepath.Join(p.dir, ".capgate", "events")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = `upstream "up" ended: signal: killed`
+	ref, err := log.Record(&guardrail.Event{Kind: guardrail.Refusal, Method: "tools/call", Tool: "up.echo", Code: "upstream_failed", Error: why})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.run("events", "query"); !strings.Contains(got, "  refused  up.echo  "+why+"  upstream_failed  ") {
+		t.Errorf("in a line: %s", got)
+	}
+	if got := p.run("events", "query", "--ref", ref); !strings.Contains(got, "  error    "+why) {
+		t.Errorf("as a whole: %s", got)
+	}
+}
