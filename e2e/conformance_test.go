@@ -210,17 +210,22 @@ func TestUpstreamConformanceCanFail(t *testing.T) {
 }
 
 // throughClient names the client that is run through a gateway. One called directly is
-// this program, and goes without.
+// this program, and goes without; another is a person who logs the gateway in.
 const (
 	throughClient = "CAPGATE_E2E_CLIENT"
 	directly      = "directly"
+	loggedIn      = "logged in"
 )
 
 // through runs a client with a gateway between it and a server.
 func through(t *testing.T, client, server string) {
 	t.Helper()
-	if client == directly {
+	switch client {
+	case directly:
 		readSpoiled(t, agent{at: server})
+		return
+	case loggedIn:
+		logIn(t, server)
 		return
 	}
 	g := wrap(t, append(everything(), "--url", server)...)
