@@ -230,6 +230,19 @@ func TestLoginIsNamed(t *testing.T) {
 	}
 }
 
+// TestOperatorIsNamed: the same where a server that says nothing of itself says who helps.
+func TestOperatorIsNamed(t *testing.T) {
+	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
+		return nil, &upstream.Failed{Upstream: "up", Text: "does not let its token do that (403); ask the operator", Undone: true}
+	}})
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"up__x","arguments":{}}`)
+	if d := denialOf(t, a); d.Code != "upstream_failed" || d.Hint != "ask the operator" || strings.Contains(a.Raw, "try again") {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
 // TestLoginIsNamedInACall: the same where the token has gone since the server said what it has.
 func TestLoginIsNamedInACall(t *testing.T) {
 	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {

@@ -192,13 +192,13 @@ func (c *call) silence(s *mute) gate.Verdict {
 		return revoked()
 	}
 	c.behind = s.server
-	said := "does not answer"
+	said, hint := "does not answer", laterHint
 	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
-		said, _ = advised(failed.Text)
+		said, hint = advised(failed.Text)
 	}
 	why := "upstream " + strconv.Quote(s.server) + " " + said + ", so that it is not known what it has"
 	login, wanted := errors.AsType[*upstream.NeedsLogin](s.err)
-	if c.wantsLogin = wanted; wanted {
+	if c.wantsLogin = wanted || hint == operatorHint; wanted {
 		why = "upstream " + strconv.Quote(s.server) + " does not say what it has: " + login.Error()
 	}
 	return gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: why}
