@@ -43,8 +43,11 @@ func (c *call) deny(v gate.Verdict) reply {
 	}
 	e := c.decision()
 	e.Decision, e.Code = "deny", string(d.code)
-	if d.blocked != "" {
-		v.Why = strings.TrimPrefix(v.Why+": "+d.blocked, ": ")
+	switch {
+	case v.Why == "":
+		v.Why = d.blocked
+	case !strings.Contains(d.blocked, v.Why) && d.blocked != "":
+		v.Why += ": " + d.blocked
 	}
 	e.Needs, e.Argument, e.Link, e.Text = needsOf(v), d.argument, v.Why, d.why
 	switch { // where targets are hashed, a link stands in clear, and a text that may quote them is left out
