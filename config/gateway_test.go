@@ -79,7 +79,7 @@ func TestUpstreams(t *testing.T) {
 		},
 		{
 			Name: "near", Pos: pos(51, 3), URL: "http://127.0.0.1:9000/mcp",
-			OAuth:    &config.OAuth{ClientID: "capgate-1", Scopes: []string{"read", "repo:write"}},
+			OAuth:    &config.OAuth{ClientID: "capgate-1", ClientSecret: "{{secret:github}}", Issuer: "https://login.example.com/x", Scopes: []string{"read", "repo:write"}},
 			Declared: true, Pins: "tofu", MayAsk: []string{"roots"}, Prefix: "near",
 		},
 		{

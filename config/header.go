@@ -66,7 +66,7 @@ func isReserved(canonical string) bool {
 	}, canonical)
 }
 
-// credentials checks the handles of secrets in the environment and the headers,
+// credentials checks the handles of secrets in the environment, the headers and oauth:,
 // and says where one would be in place.
 func (r *reader) credentials(n *yaml.Node, u *Upstream, c *Config) {
 	for _, section := range []string{"env", "headers"} {
@@ -77,6 +77,9 @@ func (r *reader) credentials(n *yaml.Node, u *Upstream, c *Config) {
 		for i := 0; i < len(list.Content); i += 2 {
 			r.handles(list.Content[i+1], c)
 		}
+	}
+	if oauth := value(n, "oauth"); oauth != nil && oauth.Kind == yaml.MappingNode && value(oauth, "client_secret") != nil {
+		r.handles(value(oauth, "client_secret"), c)
 	}
 	for _, name := range []string{"Authorization", "Cookie", "X-Api-Key"} {
 		if text, ok := u.Headers[name]; ok && !strings.Contains(text, handleOpen) {

@@ -146,14 +146,7 @@ func (r *reader) providers(n *yaml.Node, c *Config) {
 // providerKey reads the handle of a key. The key itself has no place in the file:
 // it is all that keeps an agent from asking the provider by itself.
 func (r *reader) providerKey(n *yaml.Node, p *Provider) {
-	text, ok := r.text(n, "key", "the handle of a secret")
-	name, opened := strings.CutPrefix(text, handleOpen)
-	name, closed := strings.CutSuffix(name, handleClose)
-	if ok && (!opened || !closed || !isSecretName(name)) {
-		r.at(n, handleHint+", and say under secrets: where it comes from", "key takes the handle of a secret and nothing else")
-		return
-	}
-	p.Key = text
+	p.Key = r.handle(n, "key")
 }
 
 // connectors reads connectors:. Their names stand before those of their tools, as

@@ -109,9 +109,21 @@ func (r *reader) handles(n *yaml.Node, c *Config) {
 	}
 }
 
+// handle reads the handle of a secret where nothing else may stand, "" when it is none.
+func (r *reader) handle(n *yaml.Node, key string) string {
+	text, ok := r.text(n, key, "the handle of a secret")
+	name, opened := strings.CutPrefix(text, handleOpen)
+	name, closed := strings.CutSuffix(name, handleClose)
+	if ok && (!opened || !closed || !isSecretName(name)) {
+		r.at(n, handleHint+", and say under secrets: where it comes from", "%s takes the handle of a secret and nothing else", key)
+		return ""
+	}
+	return text
+}
+
 // noHandles refuses a handle where none is filled in.
 func (r *reader) noHandles(n *yaml.Node) {
 	if strings.Contains(n.Value, handleOpen) {
-		r.at(n, "pass it in env: or headers:", "secrets are filled in nowhere else than in env: and headers:")
+		r.at(n, "pass it in env: or headers:", "secrets are filled in nowhere else than in env:, headers: and oauth: client_secret:")
 	}
 }

@@ -143,6 +143,14 @@ func oauthKeys() []key[OAuth] {
 			read: func(r *reader, n *yaml.Node, o *OAuth) { o.ClientID, _ = r.text(n, "oauth.client_id", "an id") },
 		},
 		{
+			name: "client_secret", takes: "the handle of a secret", help: "what goes with that id, if it was given one",
+			read: func(r *reader, n *yaml.Node, o *OAuth) { o.ClientSecret = r.handle(n, "oauth.client_secret") },
+		},
+		{
+			name: "issuer", takes: "a URL", help: "the authorization server that gave them; it is sent the secret, and no other is",
+			read: (*reader).issuer,
+		},
+		{
 			name: "scopes", takes: "a list of scopes", help: "what is asked for",
 			read: func(r *reader, n *yaml.Node, o *OAuth) {
 				o.Scopes = r.words(n, "oauth.scopes", "a list of scopes", r.scope)
@@ -153,7 +161,28 @@ func oauthKeys() []key[OAuth] {
 
 func (r *reader) oauth(n *yaml.Node, u *described) {
 	u.OAuth = &OAuth{}
-	fill(r, n, "oauth", oauthKeys(), u.OAuth)
+	if fill(r, n, "oauth", oauthKeys(), u.OAuth) && u.OAuth.ClientSecret != "" && (lacks(n, "client_id") || lacks(n, "issuer")) {
+		r.at(
+			value(n, "client_secret"), "write client_id and issuer as well",
+			"oauth.client_secret belongs to an id, and to the server that gave both: else it would be sent to whichever the upstream names",
+		)
+	}
+}
+
+// issuer reads by which URL an authorization server calls itself.
+func (r *reader) issuer(n *yaml.Node, o *OAuth) {
+	text, ok := r.text(n, "oauth.issuer", "the URL of an authorization server")
+	if !ok {
+		return
+	}
+	target, err := url.Parse(text)
+	switch {
+	case err != nil || target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(target.Hostname())) || !isAuthority(target.Host),
+		target.User != nil, strings.ContainsAny(text, "?#\\ "):
+		r.at(n, "write https://host, or what its metadata says for issuer", "%q cannot be an authorization server", clip(text))
+	default:
+		o.Issuer = text
+	}
 }
 
 func (r *reader) scope(n *yaml.Node) string {

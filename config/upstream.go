@@ -59,8 +59,10 @@ type Tool struct {
 
 // OAuth is how the gateway gets a token for an upstream.
 type OAuth struct {
-	ClientID string // "" to register
-	Scopes   []string
+	ClientID     string // "" to register
+	ClientSecret string // the handle of the secret that goes with it; "" for none
+	Issuer       string // the only authorization server there is for it; "" for the one that the upstream names
+	Scopes       []string
 }
 
 const (

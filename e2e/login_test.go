@@ -3,9 +3,11 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,8 +15,7 @@ import (
 )
 
 // logins are the scenarios in which the suite plays a server that wants a token, and the
-// authorization servers that it names. Left out is one in which a client has a secret
-// from elsewhere, which there is no place for; one in which it goes by a URL, which a
+// authorization servers that it names. Left out is one in which a client goes by a URL, which a
 // gateway at home has none of; and one of 2025-03-26 that has endpoints guessed.
 func logins() map[string][]string {
 	return map[string][]string{
@@ -24,7 +25,7 @@ func logins() map[string][]string {
 			"scope-from-www-authenticate", "scope-from-scopes-supported", "scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit",
 			"token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none", "offline-access-scope", "offline-access-not-supported",
 			"iss-supported", "iss-not-advertised", "iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized",
-			"authorization-server-migration",
+			"authorization-server-migration", "pre-registration",
 		},
 	}
 }
@@ -50,10 +51,10 @@ func logIn(t *testing.T, server string) {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "me.md", "---\nclass: agent\ncapabilities: [\"tool.invoke:up.*\"]\n---\n")
-	configure := func(scopes string) {
-		write(t, dir, "capgate.yml", fmt.Sprintf("agents: .\nupstreams:\n  up: { url: %q%s }\n", server, scopes))
+	configure := func(oauth string) {
+		write(t, dir, "capgate.yml", fmt.Sprintf("agents: .\nsecrets: { given: { file: ./given } }\nupstreams:\n  up: { url: %q%s }\n", server, oauth))
 	}
-	configure("")
+	configure(asGiven(t, dir))
 	config := filepath.Join(dir, "capgate.yml")
 	said := visit(t, config)
 	a := launch(t, `{}`, nil, "-c", config, "stdio", "--agent", "me").call(t, "up__test-tool", `{}`)
@@ -78,6 +79,26 @@ func logIn(t *testing.T, server string) {
 	}
 	visit(t, config)
 	launch(t, `{}`, nil, "-c", config, "stdio", "--agent", "me").call(t, "up__test-tool", `{}`)
+}
+
+// asGiven is what is written of the client that the suite has registered, where it has.
+func asGiven(t *testing.T, dir string) string {
+	t.Helper()
+	var given struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+		Issuer string `json:"issuer"`
+	}
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if given.Secret == "" {
+		return ""
+	}
+	write(t, dir, "given", given.Secret)
+	return fmt.Sprintf(`, oauth: { client_id: %q, client_secret: "{{secret:given}}", issuer: %q }`, given.ID, given.Issuer)
 }
 
 // visit logs in as in a browser, if there is a page to open, and returns what was said.

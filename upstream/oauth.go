@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,6 +17,14 @@ type OAuthOptions struct {
 
 	ClientID string   // by which the gateway is known to the authorization server, "" to register
 	Scopes   []string // to ask for, nil for those that the server wants
+
+	// Issuer is the authorization server that knows the gateway, "" for the one that the server
+	// names: whoever says where to log in must not say who is shown a secret.
+	Issuer string
+
+	// ClientSecret is what shows that the gateway is that client, nil where nothing does. It is
+	// asked each time, and not kept. There must be an Issuer.
+	ClientSecret func() (string, error)
 
 	// Required is set when the server is known to want a token, so that without one
 	// it is not asked at all.
@@ -106,6 +115,9 @@ func NewOAuth(o OAuthOptions) (*OAuth, error) {
 	if o.Tokens == nil {
 		return nil, fmt.Errorf("upstream %q has nowhere to keep a token", o.Name)
 	}
+	if o.ClientSecret != nil && (o.ClientID == "" || o.Issuer == "") {
+		return nil, fmt.Errorf("upstream %q has a secret of the gateway, and does not say who knows it", o.Name)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -113,6 +125,19 @@ func NewOAuth(o OAuthOptions) (*OAuth, error) {
 		o.Learn = func(string) error { return nil }
 	}
 	return &OAuth{o: o}, nil
+}
+
+// isOther reports whether an authorization server is another than the one that is written.
+func (o *OAuthOptions) isOther(issuer string) bool {
+	return o.Issuer != "" && strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(o.Issuer, "/")
+}
+
+// secret is what shows who the gateway is, "" where nothing does.
+func (o *OAuthOptions) secret() (string, error) {
+	if o.ClientSecret == nil {
+		return "", nil
+	}
+	return o.ClientSecret()
 }
 
 // Format prints the name of the upstream and nothing else, whatever is asked for.

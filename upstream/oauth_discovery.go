@@ -17,9 +17,10 @@ type authority struct {
 	issuer    string // as it calls itself
 	authorize string
 	token     string
-	register  string // "" when it registers nobody
-	revoke    string // "" when it does not say
-	sendsIss  bool   // its answers name it
+	register  string   // "" when it registers nobody
+	revoke    string   // "" when it does not say
+	sendsIss  bool     // its answers name it
+	proofs    []string // of who a client is, nil when it does not say
 
 	resource string   // the server that the token is for
 	scopes   []string // to ask for
@@ -171,7 +172,8 @@ func (a *OAuth) readResource(object wire.Value) (*resource, error) {
 		return nil, err
 	}
 	scopes, err = readScopes(scopes)
-	return &resource{id, issuers[0], scopes}, err
+	known := slices.IndexFunc(issuers, func(one string) bool { return !a.o.isOther(one) })
+	return &resource{id, issuers[max(known, 0)], scopes}, err
 }
 
 // holds reports whether a URL is a resource, or lies below it: a server may call
@@ -256,6 +258,9 @@ func readAuthority(object wire.Value, issuer string) (at *authority, offered []s
 	}
 	if !slices.Contains(methods, challengePKCE) {
 		return nil, nil, errors.New("it does not support PKCE with S256, without which a code can be stolen")
+	}
+	if at.proofs, err = texts(object, "token_endpoint_auth_methods_supported"); err != nil {
+		return nil, nil, err
 	}
 	offered, err = texts(object, "scopes_supported")
 	return at, offered, err

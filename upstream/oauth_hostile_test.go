@@ -159,7 +159,7 @@ func TestOAuthAnotherIssuer(t *testing.T) {
 	if len(evil.forms)+len(evil.registered) != 0 {
 		t.Errorf("the other one got %v %v", evil.forms, evil.registered)
 	}
-	if _, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}); err != nil {
+	if _, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}, upstream.OAuthOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.attempt(t, nil); err != nil {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"capgate/wire"
@@ -34,7 +35,10 @@ type Login struct {
 }
 
 // client is who the gateway is to an authorization server.
-type client struct{ id, secret, auth string }
+type client struct {
+	id, secret, auth string
+	isGiven          bool // the secret is the operator's
+}
 
 // Login finds the authorization server of the upstream, and registers with it
 // unless the operator has. The answer comes to redirect, a URL of this machine.
@@ -51,17 +55,43 @@ func (a *OAuth) Login(ctx context.Context, redirect string) (*Login, error) {
 		oauth: a, guide: g, at: at, redirect: redirect, client: client{id: a.o.ClientID, auth: authNone},
 		state: rand.Text(), verifier: rand.Text() + rand.Text(),
 	}
-	if l.client.id == "" {
-		if l.client, err = l.register(ctx); err != nil {
-			return nil, fmt.Errorf("the authorization server %s: %w", at.issuer, err)
-		}
+	switch {
+	case a.o.ClientID == "":
+		l.client, err = l.register(ctx)
+	case a.o.ClientSecret != nil:
+		l.client, err = a.client(at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the authorization server %s: %w", at.issuer, err)
 	}
 	return l, nil
 }
 
-// sameIssuer refuses another authorization server than the one before. That an
+// client is that by which the operator has registered the gateway.
+func (a *OAuth) client(at *authority) (c client, err error) {
+	c = client{id: a.o.ClientID, isGiven: true}
+	if c.secret, err = a.o.secret(); err != nil {
+		return c, err
+	}
+	switch {
+	case at.proofs == nil, slices.Contains(at.proofs, authBasic): // of RFC 8414
+		c.auth = authBasic
+	case slices.Contains(at.proofs, authPost):
+		c.auth = authPost
+	default:
+		err = errProof
+	}
+	return c, err
+}
+
+var errProof = errors.New("it wants a proof of who the gateway is that the gateway cannot give")
+
+// sameIssuer refuses another authorization server than the one that is written, or the one before. That an
 // upstream names another may be a move, or an attack: a person has to say so.
 func (a *OAuth) sameIssuer(issuer string) error {
+	if a.o.isOther(issuer) {
+		return fmt.Errorf("upstream %q names the authorization server %s, and oauth: issuer: says %s", a.o.Name, issuer, a.o.Issuer)
+	}
 	t, err := a.current(a.o.Now(), true)
 	if err != nil || t == nil || t.Issuer == issuer {
 		return err
@@ -127,6 +157,9 @@ func (l *Login) Finish(ctx context.Context, answer url.Values) error {
 		Upstream: l.oauth.o.Name, URL: l.oauth.o.URL, Issuer: l.at.issuer, Resource: l.at.resource,
 		TokenURL: l.at.token, RevokeURL: l.at.revoke, Home: l.guide.home,
 		ClientID: l.client.id, ClientSecret: l.client.secret, ClientAuth: l.client.auth, Scopes: l.at.scopes,
+	}
+	if l.client.isGiven {
+		t.ClientSecret, t.secret = "", l.client.secret
 	}
 	got, err := t.exchange(ctx, l.guide, url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {l.redirect}, "code_verifier": {l.verifier},
@@ -225,14 +258,15 @@ func readClient(object wire.Value) (c client, err error) {
 	case c.auth == "":
 		c.auth = authBasic // of RFC 7591
 	case c.auth != authBasic && c.auth != authPost:
-		return c, errors.New("it wants a proof of who the gateway is that the gateway cannot give")
+		return c, errProof
 	}
 	return c, nil
 }
 
 // Logout forgets the token that is kept, and asks its issuer to make it of no use.
-// It reports whether that was done: what is forgotten here may be good elsewhere.
-func Logout(ctx context.Context, tokens TokenStore, r Reach) (forgotten, revoked bool, err error) {
+// It reports whether that was done: what is forgotten here may be good elsewhere. The gateway
+// is the client that is written now, if the token was issued to that one.
+func Logout(ctx context.Context, tokens TokenStore, r Reach, now OAuthOptions) (forgotten, revoked bool, err error) {
 	for range maxSaves {
 		data, version, err := tokens.Load()
 		if err != nil || data == nil {
@@ -245,13 +279,16 @@ func Logout(ctx context.Context, tokens TokenStore, r Reach) (forgotten, revoked
 			return false, false, err
 		}
 		t, err := parseToken(data)
-		return true, err == nil && t.revoke(ctx, r), nil // what cannot be read is best forgotten
+		return true, err == nil && t.revoke(ctx, r, &now), nil // what cannot be read is best forgotten
 	}
 	return false, false, ErrTokenChanged
 }
 
 // revoke takes the token back at its issuer.
-func (t *token) revoke(ctx context.Context, r Reach) bool {
+func (t *token) revoke(ctx context.Context, r Reach, now *OAuthOptions) bool {
+	if t.ClientID == now.ClientID && now.Issuer != "" && !now.isOther(t.Issuer) {
+		t.secret, _ = now.secret() // without it nothing is taken back, and that is said
+	}
 	form := url.Values{"token": {t.Refresh}, "token_type_hint": {"refresh_token"}}
 	if t.Refresh == "" {
 		form = url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,8 +105,12 @@ func (a *OAuth) replace(ctx context.Context, old string) (*token, error) {
 // refresh renews a token that nobody else renews. When somebody has logged in or
 // out meanwhile, that is what counts.
 func (a *OAuth) refresh(ctx context.Context, t *token, version string) (*token, error) {
-	g := &guide{Reach: a.o.Reach, home: t.Home}
-	got, err := t.exchange(ctx, g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {t.Refresh}})
+	var got issued
+	var err error
+	if t.secret, err = a.o.secret(); err == nil {
+		g := &guide{Reach: a.o.Reach, home: t.Home}
+		got, err = t.exchange(ctx, g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {t.Refresh}})
+	}
 	next := t.apply(got, a.o.Now())
 	var f fault
 	switch {
@@ -114,7 +119,7 @@ func (a *OAuth) refresh(ctx context.Context, t *token, version string) (*token, 
 	case err != nil:
 		back := *t
 		back.Renewing = time.Time{}
-		next, err = &back, fmt.Errorf("the token of the upstream could not be renewed: the authorization server %s: %w", t.Issuer, err)
+		next, err = &back, fmt.Errorf("the token of the upstream could not be renewed at the authorization server %s: %w", t.Issuer, err)
 	default:
 		err = a.learn(next)
 	}
@@ -201,10 +206,10 @@ func (t *token) post(ctx context.Context, g *guide, to string, form url.Values) 
 	switch t.ClientAuth {
 	case authBasic:
 		r := http.Request{Header: header}
-		r.SetBasicAuth(url.QueryEscape(t.ClientID), url.QueryEscape(t.ClientSecret))
+		r.SetBasicAuth(url.QueryEscape(t.ClientID), url.QueryEscape(cmp.Or(t.secret, t.ClientSecret)))
 	case authPost:
 		form.Set("client_id", t.ClientID)
-		form.Set("client_secret", t.ClientSecret)
+		form.Set("client_secret", cmp.Or(t.secret, t.ClientSecret))
 	default:
 		form.Set("client_id", t.ClientID)
 	}

@@ -39,7 +39,9 @@ type issuer struct {
 	registered []map[string]any
 	forms      []url.Values // that the token endpoint got
 	revoked    []string
-	issued     []string // everything that must not be seen
+
+	revocations []url.Values // what came with them
+	issued      []string     // everything that must not be seen
 }
 
 func newIssuer(t testing.TB) *issuer {
@@ -172,6 +174,11 @@ func (i *issuer) revoke(_ http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.revoked = append(i.revoked, r.PostForm.Get("token"))
+	if id, secret, ok := r.BasicAuth(); ok {
+		r.PostForm.Set("client_id", id)
+		r.PostForm.Set("basic", secret)
+	}
+	i.revocations = append(i.revocations, r.PostForm)
 }
 
 // renewals counts the refresh tokens that it was shown.

@@ -376,7 +376,7 @@ func TestOAuthOvertaken(t *testing.T) {
 		good bool
 	}{
 		{"logged out", func(t *testing.T, a *account, _ *upstream.OAuth) {
-			if forgotten, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}); !forgotten || err != nil {
+			if forgotten, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}, upstream.OAuthOptions{}); !forgotten || err != nil {
 				t.Error(err)
 			}
 		}, false},
@@ -428,12 +428,12 @@ func TestOAuthDeadRenewal(t *testing.T) {
 func TestOAuthLogout(t *testing.T) {
 	a := newAccount(t)
 	oauth := a.oauth(t, nil)
-	if forgotten, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}); forgotten || err != nil {
+	if forgotten, _, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}, upstream.OAuthOptions{}); forgotten || err != nil {
 		t.Error("there was nothing to forget")
 	}
 	a.login(t, oauth)
 	header(t, oauth, false)
-	forgotten, revoked, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{})
+	forgotten, revoked, err := upstream.Logout(t.Context(), a.kept, upstream.Reach{}, upstream.OAuthOptions{})
 	if !forgotten || !revoked || err != nil || len(a.issuer.revoked) != 1 || !strings.HasPrefix(a.issuer.revoked[0], "refresh-secret") {
 		t.Errorf("%v %v %v, revoked are %v", forgotten, revoked, err, a.issuer.revoked)
 	}

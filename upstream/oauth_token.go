@@ -46,6 +46,8 @@ type token struct {
 	Issued  time.Time `json:"issued"`
 
 	Renewing time.Time `json:"renewing,omitzero"` // somebody renews it, and has until then
+
+	secret string // the operator's, in place of ClientSecret; it is not kept
 }
 
 // How a client shows that it is the one it says it is.

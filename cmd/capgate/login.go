@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -282,11 +283,15 @@ func (w *world) logout(ctx context.Context, name string) (loggedOut, error) {
 	if err != nil {
 		return out, broken(err, "")
 	}
+	var now upstream.OAuthOptions
+	if i := slices.IndexFunc(w.cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }); i >= 0 {
+		now = w.servers.client(&w.cfg.Upstreams[i])
+	}
 	for _, key := range keys {
 		if !strings.HasPrefix(key, name+oauthSeparator) {
 			continue
 		}
-		forgotten, revoked, err := upstream.Logout(ctx, &shelf{store: st, key: key}, upstream.Reach{})
+		forgotten, revoked, err := upstream.Logout(ctx, &shelf{store: st, key: key}, upstream.Reach{}, now)
 		if err != nil {
 			return out, broken(err, "")
 		}

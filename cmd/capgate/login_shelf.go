@@ -81,9 +81,12 @@ func oauthKey(u *config.Upstream) string {
 	asked := struct {
 		URL, ClientID string
 		Scopes        []string
+		Secret        bool   `json:",omitempty"`
+		Issuer        string `json:",omitempty"`
 	}{URL: u.URL}
 	if u.OAuth != nil {
-		asked.ClientID, asked.Scopes = u.OAuth.ClientID, slices.Sorted(slices.Values(u.OAuth.Scopes))
+		asked.ClientID, asked.Scopes, asked.Secret = u.OAuth.ClientID, slices.Sorted(slices.Values(u.OAuth.Scopes)), u.OAuth.ClientSecret != ""
+		asked.Issuer = u.OAuth.Issuer
 	}
 	text, _ := json.Marshal(asked) // of texts only
 	sum := sha256.Sum256(text)
@@ -92,15 +95,22 @@ func oauthKey(u *config.Upstream) string {
 
 // oauth is the token of an upstream. Nothing is opened by it.
 func (s *servers) oauth(u *config.Upstream) (*upstream.OAuth, error) {
-	o := upstream.OAuthOptions{
-		Name: u.Name, URL: u.URL, Required: u.OAuth != nil,
-		Tokens: &shelf{dir: filepath.Join(s.cfg.State, "store"), key: oauthKey(u)},
-		Learn:  func(token string) error { return s.keeper.Learn(u.Name, "oauth."+u.Name, token) },
-	}
-	if u.OAuth != nil {
-		o.ClientID, o.Scopes = u.OAuth.ClientID, u.OAuth.Scopes
-	}
+	o := s.client(u)
+	o.Tokens = &shelf{dir: filepath.Join(s.cfg.State, "store"), key: oauthKey(u)}
+	o.Learn = func(token string) error { return s.keeper.Learn(u.Name, "oauth."+u.Name, token) }
 	return upstream.NewOAuth(o)
+}
+
+// client is who the gateway is to the authorization server of an upstream, and what it asks for.
+func (s *servers) client(u *config.Upstream) upstream.OAuthOptions {
+	o := upstream.OAuthOptions{Name: u.Name, URL: u.URL, Required: u.OAuth != nil}
+	if u.OAuth != nil {
+		o.ClientID, o.Scopes, o.Issuer = u.OAuth.ClientID, u.OAuth.Scopes, u.OAuth.Issuer
+		if handle := u.OAuth.ClientSecret; handle != "" {
+			o.ClientSecret = func() (string, error) { return s.keeper.Expand(handle) }
+		}
+	}
+	return o
 }
 
 // hasOwnToken reports whether the operator says what is sent.

@@ -40,6 +40,7 @@ type tracker struct {
 	revoked []string
 	words   string // the token that is issued, "" for one that is made
 	wrong   string // the issuer that answers say they come from, "" for the true one
+	client  string // the secret of the one client that it knows, "" where all may register
 }
 
 func newTracker(t *testing.T) *tracker {
@@ -57,6 +58,10 @@ func (s *tracker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(v)
+	}
+	if s.client != "" && !s.knows(r) {
+		say(401, map[string]any{"error": "invalid_client"})
+		return
 	}
 	switch r.URL.Path {
 	case "/mcp":
@@ -397,17 +402,6 @@ func TestLogout(t *testing.T) {
 		t.Errorf("a second logout ends with %d", code)
 	}
 	d.records("somebody logs out")
-	d.check()
-}
-
-// TestLoginMixedUp: an answer from another authorization server changes nothing.
-func TestLoginMixedUp(t *testing.T) {
-	d := newDesk(t)
-	d.tracker.wrong = "https://honest.example"
-	printed, code := d.login("--json")
-	if code != exitRed || !strings.Contains(printed, "the answer comes from another one") || d.tracker.access != "" {
-		t.Errorf("exit %d: %s", code, printed)
-	}
 	d.check()
 }
 

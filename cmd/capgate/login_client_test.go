@@ -1,0 +1,64 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// knows reports whether a request is one of the client that is known, where that must be shown.
+func (s *tracker) knows(r *http.Request) bool {
+	id, secret, _ := r.BasicAuth()
+	switch r.URL.Path {
+	case "/register":
+		return false
+	case "/token", "/revoke":
+		return id == "given" && secret == s.client
+	}
+	return true
+}
+
+// TestLoginAsGivenClient: where a server registers nobody, the gateway is the client that the operator
+// was given, with its secret, which is printed and kept nowhere.
+func TestLoginAsGivenClient(t *testing.T) {
+	d := newDesk(t)
+	d.tracker.client = d.tracker.secret("client")
+	written := "agents: ./agents\nsandbox: ./work\nsecrets: { tracker: { file: ./secret } }\nupstreams:\n  tracker:\n    url: " + d.tracker.URL + "/mcp\n    unmediated: true\n" +
+		"    oauth: { client_id: given, client_secret: \"{{secret:tracker}}\", issuer: \"" + d.tracker.URL + "\" }\n"
+	for name, text := range map[string]string{"capgate.yml": written, "secret": d.tracker.client} {
+		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if printed, code := d.login(); code != exitOK {
+		t.Fatalf("exit %d: %s", code, printed)
+	}
+	if got := d.call(); !strings.Contains(got, "there are three") {
+		t.Errorf("with a token the call gets %s", got)
+	}
+	d.age()
+	d.tracker.access = "another"
+	if got := d.call(); !strings.Contains(got, "there are three") || d.tracker.renewed != 1 {
+		t.Errorf("after %d renewals the call gets %s", d.tracker.renewed, got)
+	}
+	if printed, code := d.does(nil, "upstreams", "logout", "tracker"); code != exitOK || !strings.Contains(printed, "was taken back") || len(d.tracker.revoked) != 1 {
+		t.Errorf("exit %d: %s", code, printed)
+	}
+	if err := os.Remove(filepath.Join(d.dir, "secret")); err != nil {
+		t.Fatal(err)
+	}
+	d.check()
+}
+
+// TestLoginMixedUp: an answer from another authorization server changes nothing.
+func TestLoginMixedUp(t *testing.T) {
+	d := newDesk(t)
+	d.tracker.wrong = "https://honest.example"
+	printed, code := d.login("--json")
+	if code != exitRed || !strings.Contains(printed, "the answer comes from another one") || d.tracker.access != "" {
+		t.Errorf("exit %d: %s", code, printed)
+	}
+	d.check()
+}
