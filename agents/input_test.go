@@ -130,9 +130,27 @@ func TestNoAgent(t *testing.T) {
 		"null.yaml":    "~\n",
 		"compose.yaml": "services: { web: {} }\n",
 		"tool.yaml":    "model: x\n",
+		"named.md":     "---\nid: agents/a\ntitle: capabilities\n---\n",
+		"named.yaml":   "id: agents/a\nnotes: capabilties\n",
+		"other-id.md":  "---\nid: notes/a\ncapabilties: [fs.read]\n---\n",
 	} {
 		if rec, _, err := agents.Parse(name, []byte(file)); !errors.Is(err, agents.ErrNoAgent) {
 			t.Errorf("%s: got %+v, %v", name, rec, err)
+		}
+	}
+}
+
+// TestParseMisspelt: a file with the id of an agent that is none for a slip of the pen is not passed over.
+func TestParseMisspelt(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.md\n---\nid: agents/a\ncapabilties: [fs.read]\n---\n": `a.md:3:1: "capabilties" is no key of an agent record; did you mean capabilities?`,
+		"a.md\n---\nclas: agent\nid: agents/a\n---\n":            `a.md:2:1: "clas" is no key of an agent record; did you mean class?`,
+		"a.yaml\nid: agents/a\nsandbx: ~/x\n":                    `a.yaml:2:1: "sandbx" is no key of an agent record; did you mean sandbox?`,
+	} {
+		name, file, _ := strings.Cut(name, "\n")
+		var invalid *agents.Invalid
+		if _, _, err := agents.Parse(name, []byte(file)); !errors.As(err, &invalid) || invalid.Error() != want {
+			t.Errorf("%q: %v, want %s", file, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,6 +78,9 @@ func parse(file string, data []byte) (*parser, error) {
 	}
 	p := &parser{source: src, root: root, rec: &Record{File: file, Body: src.body}, granted: map[string]bool{}}
 	form, err := p.form()
+	if errors.Is(err, ErrNoAgent) && isNamedAgent(root) {
+		err = p.misspelt()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +113,18 @@ func isNearly(word, meant string) bool { return capability.Closest(word, []strin
 func isNamedAgent(root *yaml.Node) bool {
 	id, _ := child(root, "id")
 	return id != nil && strings.HasPrefix(id.Value, "agents/")
+}
+
+// misspelt says which key of a file with the id of an agent was to make a record of it: silently, it
+// would be none. It is [ErrNoAgent] where there is no such key.
+func (p *parser) misspelt() error {
+	for i := 0; i < len(p.root.Content); i += 2 {
+		k := p.root.Content[i]
+		if near := mistyped(k.Value, []string{"class", "capabilities", "access", "sandbox"}); near != "" {
+			return p.wrong(k, fmt.Sprintf("did you mean %s?", near), "%q is no key of an agent record", k.Value)
+		}
+	}
+	return ErrNoAgent
 }
 
 // isAgentClass reports whether a class is the one of agents, or was to be.
