@@ -164,3 +164,33 @@ func TestOAuthOwnSecretElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestOAuthOwnSecretIsOld: that a secret is good no more says nothing of the token. It is renewed when
+// the gateway has the secret that has taken its place.
+func TestOAuthOwnSecretIsOld(t *testing.T) {
+	for _, word := range []string{"invalid_client", "unauthorized_client"} {
+		secret := "s3cret-of-the-operator"
+		a, by := registered(t, &secret)
+		oauth := a.oauth(t, by)
+		a.login(t, oauth)
+		a.issuer.grant = func(form url.Values, got map[string]any) int {
+			if basic(form) == "the next one" {
+				return 0
+			}
+			a.issuer.refreshes[form.Get("refresh_token")] = "given" // it is not used up
+			clear(got)
+			got["error"] = word
+			return 401
+		}
+		a.clock.pass(2 * time.Hour)
+		var gone *upstream.NeedsLogin
+		if value, err := oauth.Authorize(t.Context(), false); value != "" || err == nil || errors.As(err, &gone) {
+			t.Errorf("%s: with the old secret: %q, %v", word, value, err)
+		}
+		secret = "the next one"
+		a.clock.pass(time.Minute)
+		if value, err := oauth.Authorize(t.Context(), false); value == "" || err != nil {
+			t.Errorf("%s: with the next secret: %q, %v", word, value, err)
+		}
+	}
+}

@@ -114,7 +114,7 @@ func (a *OAuth) refresh(ctx context.Context, t *token, version string) (*token, 
 	next := t.apply(got, a.o.Now())
 	var f fault
 	switch {
-	case errors.As(err, &f) && f.final():
+	case errors.As(err, &f) && f.final(a.o.ClientSecret != nil):
 		next, err = t.ended(), a.needsLogin(whyExpired)
 	case err != nil:
 		back := *t
@@ -171,9 +171,10 @@ func (f fault) Error() string {
 	return "it answered " + string(f)
 }
 
-// final reports whether asking again would be of no use.
-func (f fault) final() bool {
-	return f == "invalid_grant" || f == "invalid_client" || f == "unauthorized_client"
+// final reports whether asking again would be of no use. What is said of a client is not final where
+// its secret is the operator's: another may have taken its place, which the gateway is given later.
+func (f fault) final(given bool) bool {
+	return f == "invalid_grant" || !given && (f == "invalid_client" || f == "unauthorized_client")
 }
 
 // faults are the errors of RFC 6749, 7591, 8707 and OpenID Connect.
