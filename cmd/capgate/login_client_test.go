@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"capgate/config"
 )
 
 // knows reports whether a request is one of the client that is known, where that must be shown.
@@ -61,4 +63,27 @@ func TestLoginMixedUp(t *testing.T) {
 		t.Errorf("exit %d: %s", code, printed)
 	}
 	d.check()
+}
+
+// TestSecretFromElsewhere: a server whose secrets come from elsewhere by now is started anew, as it would
+// use what is there no more. One that uses others goes on.
+func TestSecretFromElsewhere(t *testing.T) {
+	identity := func(u config.Upstream, from config.Secret) string {
+		s := servers{cfg: &config.Config{Secrets: map[string]config.Secret{"key": from, "still": {Env: "STILL"}}}}
+		return s.identity(&u)
+	}
+	for name, u := range map[string]config.Upstream{
+		"environment": {Command: []string{"a"}, Cwd: "/", Env: map[string]string{"KEY": "{{secret:key}}"}},
+		"header":      {URL: "https://a.example", Headers: map[string]string{"Authorization": "Bearer {{secret:still}}{{secret:key}}"}},
+		"login":       {URL: "https://a.example", OAuth: &config.OAuth{ClientID: "a", ClientSecret: "{{secret:key}}", Issuer: "https://b.example"}},
+	} {
+		before, again := identity(u, config.Secret{Env: "ONE"}), identity(u, config.Secret{Env: "ONE"})
+		if next := identity(u, config.Secret{File: "/one"}); before != again || before == next {
+			t.Errorf("%s: %s, %s again, and %s with another source", name, before, again, next)
+		}
+	}
+	other := config.Upstream{URL: "https://a.example", Headers: map[string]string{"Authorization": "Bearer {{secret:still}}"}}
+	if before, next := identity(other, config.Secret{Env: "ONE"}), identity(other, config.Secret{Env: "TWO"}); before != next {
+		t.Errorf("the secret of another server: %s and then %s", before, next)
+	}
 }

@@ -127,8 +127,25 @@ func (s *servers) identity(u *config.Upstream) string {
 	if u.Command != nil {
 		plain.Cwd = s.cwd(u)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v", plain, oauth))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v %#v", plain, oauth, s.sources(u)))
 	return hex.EncodeToString(sum[:8])
+}
+
+// sources are where the secrets come from that a server is started with. A connection goes on
+// with those there were when it was made.
+func (s *servers) sources(u *config.Upstream) map[string]config.Secret {
+	texts := slices.AppendSeq(slices.Collect(maps.Values(u.Env)), maps.Values(u.Headers))
+	if u.OAuth != nil {
+		texts = append(texts, u.OAuth.ClientSecret)
+	}
+	from := map[string]config.Secret{}
+	for _, text := range texts {
+		handles, _ := secrets.Handles(text) // they were checked when it was read
+		for _, h := range handles {
+			from[h.Name] = s.cfg.Secrets[h.Name]
+		}
+	}
+	return from
 }
 
 func (s *servers) mapping(u *config.Upstream) (*mapping.Mapping, error) {
