@@ -136,6 +136,7 @@ func TestOAuthOwnSecretElsewhere(t *testing.T) {
 	a, by := registered(t, &secret)
 	other := newIssuer(t)
 	other.redirects["given"] = redirectURI
+	other.metadata = func(map[string]any) { t.Error("the other one is asked who it is") }
 	names := []string{other.URL}
 	a.server.about = func(about map[string]any) { about["authorization_servers"] = names }
 	if _, err := a.oauth(t, by).Login(t.Context(), redirectURI); err == nil || !strings.Contains(err.Error(), "oauth: issuer: says "+a.issuer.URL) {

@@ -63,6 +63,9 @@ func (a *OAuth) discover(ctx context.Context, g *guide) (*authority, error) {
 		// Before the revision 2025-06-18 a server was its own authorization server.
 		r = &resource{id: canonical(a.o.URL), issuer: originOf(a.o.URL)}
 	}
+	if a.o.isOther(r.issuer) {
+		return nil, fmt.Errorf("upstream %q names the authorization server %s, and oauth: issuer: says %s", a.o.Name, r.issuer, a.o.Issuer)
+	}
 	at, extra, err := a.meet(ctx, g, r.issuer)
 	if err != nil {
 		return nil, err
