@@ -140,7 +140,11 @@ func oauthKeys() []key[OAuth] {
 	return []key[OAuth]{
 		{
 			name: "client_id", takes: "an id", help: "the id the gateway is registered by; without one it registers itself",
-			read: func(r *reader, n *yaml.Node, o *OAuth) { o.ClientID, _ = r.text(n, "oauth.client_id", "an id") },
+			read: func(r *reader, n *yaml.Node, o *OAuth) {
+				if o.ClientID, _ = r.text(n, "oauth.client_id", "an id"); strings.Contains(o.ClientID, handleOpen) {
+					r.at(n, "write the id itself, which is none", "oauth.client_id takes an id, and no secret is filled in")
+				}
+			},
 		},
 		{
 			name: "client_secret", takes: "the handle of a secret", help: "what goes with that id, if it was given one",
