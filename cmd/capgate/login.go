@@ -261,15 +261,20 @@ func (a *app) upstreamsLogout() *cobra.Command {
 type loggedOut struct {
 	Upstream  string `json:"upstream"`
 	Forgotten int    `json:"forgotten"`
-	Revoked   int    `json:"revoked"` // of them, by who issued them
+	Revoked   int    `json:"revoked"`       // of them, by who issued them
+	Why       string `json:"why,omitempty"` // not all, as far as is known here
 }
 
 func (o loggedOut) text() string {
 	text := fmt.Sprintf("the token for %s is forgotten", o.Upstream)
-	if o.Revoked < o.Forgotten {
-		return text + "; who issued it did not take it back, so that it is good until it expires"
+	if o.Revoked == o.Forgotten {
+		return text + ", and was taken back by who issued it"
 	}
-	return text + ", and was taken back by who issued it"
+	text += "; who issued it did not take it back, so that it is good until it expires"
+	if o.Why != "" {
+		text += " (the gateway could not show who it is: " + o.Why + ")"
+	}
+	return text
 }
 
 // logout narrows what the gateway can do, so it is done before it is recorded.
@@ -300,6 +305,11 @@ func (w *world) logout(ctx context.Context, name string) (loggedOut, error) {
 		}
 		if revoked {
 			out.Revoked++
+		}
+	}
+	if now.ClientSecret != nil && out.Revoked < out.Forgotten {
+		if _, err := now.ClientSecret(); err != nil {
+			out.Why = err.Error()
 		}
 	}
 	if out.Forgotten == 0 {

@@ -22,9 +22,9 @@ func (s *tracker) knows(r *http.Request) bool {
 	return true
 }
 
-// TestLoginAsGivenClient: where a server registers nobody, the gateway is the client that the operator
-// was given, with its secret, which is printed and kept nowhere.
-func TestLoginAsGivenClient(t *testing.T) {
+// given is a desk whose gateway is a client that the tracker knows.
+func given(t *testing.T) *desk {
+	t.Helper()
 	d := newDesk(t)
 	d.tracker.client = d.tracker.secret("client")
 	written := "agents: ./agents\nsandbox: ./work\nsecrets: { tracker: { file: ./secret } }\nupstreams:\n  tracker:\n    url: " + d.tracker.URL + "/mcp\n    unmediated: true\n" +
@@ -34,6 +34,13 @@ func TestLoginAsGivenClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return d
+}
+
+// TestLoginAsGivenClient: where a server registers nobody, the gateway is the client that the operator
+// was given, with its secret, which is printed and kept nowhere.
+func TestLoginAsGivenClient(t *testing.T) {
+	d := given(t)
 	if printed, code := d.login(); code != exitOK {
 		t.Fatalf("exit %d: %s", code, printed)
 	}
@@ -52,6 +59,22 @@ func TestLoginAsGivenClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.check()
+}
+
+// TestLogoutWithoutSecret: a token is forgotten although the secret cannot be had, and it is said that
+// this is why it was not taken back.
+func TestLogoutWithoutSecret(t *testing.T) {
+	d := given(t)
+	if printed, code := d.login(); code != exitOK {
+		t.Fatalf("exit %d: %s", code, printed)
+	}
+	if err := os.Remove(filepath.Join(d.dir, "secret")); err != nil {
+		t.Fatal(err)
+	}
+	printed, code := d.does(nil, "upstreams", "logout", "tracker")
+	if code != exitOK || !strings.Contains(printed, "is forgotten; who issued it did not take it back") || !strings.Contains(printed, `secret "tracker": open `) || len(d.tracker.revoked) > 0 {
+		t.Errorf("exit %d: %s", code, printed)
+	}
 }
 
 // TestLoginMixedUp: an answer from another authorization server changes nothing.
