@@ -131,7 +131,7 @@ func TestNoAgent(t *testing.T) {
 		"compose.yaml": "services: { web: {} }\n",
 		"tool.yaml":    "model: x\n",
 		"named.md":     "---\nid: agents/a\ntitle: capabilities\n---\n",
-		"named.yaml":   "id: agents/a\nnotes: capabilties\n",
+		"named.yaml":   "id: agents/a\nnotes: capabilties\naccent: blue\n",
 		"other-id.md":  "---\nid: notes/a\ncapabilties: [fs.read]\n---\n",
 	} {
 		if rec, _, err := agents.Parse(name, []byte(file)); !errors.Is(err, agents.ErrNoAgent) {
@@ -144,8 +144,7 @@ func TestNoAgent(t *testing.T) {
 func TestParseMisspelt(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.md\n---\nid: agents/a\ncapabilties: [fs.read]\n---\n": `a.md:3:1: "capabilties" is no key of an agent record; did you mean capabilities?`,
-		"a.md\n---\nclas: agent\nid: agents/a\n---\n":            `a.md:2:1: "clas" is no key of an agent record; did you mean class?`,
-		"a.yaml\nid: agents/a\nsandbx: ~/x\n":                    `a.yaml:2:1: "sandbx" is no key of an agent record; did you mean sandbox?`,
+		"a.yaml\nid: agents/a\nCapability: [fs.read]\n":          `a.yaml:2:1: "Capability" is no key of an agent record; did you mean capabilities?`,
 	} {
 		name, file, _ := strings.Cut(name, "\n")
 		var invalid *agents.Invalid

@@ -115,12 +115,13 @@ func isNamedAgent(root *yaml.Node) bool {
 	return id != nil && strings.HasPrefix(id.Value, "agents/")
 }
 
-// misspelt says which key of a file with the id of an agent was to make a record of it: silently, it
-// would be none. It is [ErrNoAgent] where there is no such key.
+// misspelt says which key of a file with the id of an agent was to be capabilities: silently, it would
+// be no record. It is [ErrNoAgent] where there is no such key. The other keys that make one are short, and
+// near to many words.
 func (p *parser) misspelt() error {
 	for i := 0; i < len(p.root.Content); i += 2 {
 		k := p.root.Content[i]
-		if near := mistyped(k.Value, []string{"class", "capabilities", "access", "sandbox"}); near != "" {
+		if near := mistyped(k.Value, []string{"capabilities"}); near != "" {
 			return p.wrong(k, fmt.Sprintf("did you mean %s?", near), "%q is no key of an agent record", k.Value)
 		}
 	}

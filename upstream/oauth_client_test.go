@@ -147,12 +147,14 @@ func TestOAuthOwnSecretElsewhere(t *testing.T) {
 	if len(other.forms) > 0 || len(a.issuer.forms) != 1 {
 		t.Errorf("asked were %v and %v", other.forms, a.issuer.forms)
 	}
-	a.issuer.metadata = func(about map[string]any) {
-		about["token_endpoint_auth_methods_supported"] = []string{"private_key_jwt"}
+	for _, proofs := range []any{[]string{"private_key_jwt"}, []string{}, "client_secret_basic", 5} {
+		a.issuer.metadata = func(about map[string]any) { about["token_endpoint_auth_methods_supported"] = proofs }
+		if _, err := a.oauth(t, by).Login(t.Context(), redirectURI); err == nil || !strings.Contains(err.Error(), "cannot give") {
+			t.Errorf("%v is wanted: %v", proofs, err)
+		}
 	}
-	if _, err := a.oauth(t, by).Login(t.Context(), redirectURI); err == nil || !strings.Contains(err.Error(), "cannot give") {
-		t.Errorf("a key is wanted: %v", err)
-	}
+	names, a.kept.data = names[1:], nil
+	a.login(t, a.oauth(t, nil)) // who has no secret is not concerned
 	for name, spoil := range map[string]func(*upstream.OAuthOptions){
 		"id":     func(o *upstream.OAuthOptions) { o.ClientID = "" },
 		"issuer": func(o *upstream.OAuthOptions) { o.Issuer = "" },

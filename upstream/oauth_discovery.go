@@ -263,7 +263,7 @@ func readAuthority(object wire.Value, issuer string) (at *authority, offered []s
 		return nil, nil, errors.New("it does not support PKCE with S256, without which a code can be stolen")
 	}
 	if at.proofs, err = texts(object, "token_endpoint_auth_methods_supported"); err != nil {
-		return nil, nil, err
+		at.proofs = []string{} // whoever has a secret does not show it then; nobody else is concerned
 	}
 	offered, err = texts(object, "scopes_supported")
 	return at, offered, err
