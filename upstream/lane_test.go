@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,9 +205,14 @@ func TestLaneAnsweredEarly(t *testing.T) {
 	url := "http://" + l.Addr().String()
 	over, end := upstream.Lanes(t, url)
 	defer end()
+	lost := 0 // answers, with the end of the connection: the system drops one in thousands
 	for range 10 {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(strings.Repeat("x", 4<<20)))
 		resp, err := over.RoundTrip(req)
+		if errors.Is(err, syscall.ECONNRESET) && lost == 0 {
+			lost++
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
