@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -19,6 +20,7 @@ const (
 	cancelTime = 2 * time.Second  // how long it may take to hear that a call is cancelled
 	replyTime  = 30 * time.Second // how long it may take to hear an answer to what it asked
 	maxSession = 1 << 10          // bytes of the id of a session
+	hearTime   = 250 * time.Millisecond
 )
 
 var errHungUp = errors.New("the connection is closed")
@@ -44,6 +46,8 @@ type web struct {
 	end      context.CancelCauseFunc
 	closing  sync.Once
 	finished sync.Once
+	hearing  sync.Once
+	heard    chan struct{} // closed by it, when the server has said whether it can be listened to
 	done     chan struct{}
 }
 
@@ -62,6 +66,7 @@ func newWeb(ctx context.Context, t *target, o Options) *web {
 		post:   template(http.MethodPost, t.url),
 		get:    template(http.MethodGet, t.url),
 		done:   make(chan struct{}),
+		heard:  make(chan struct{}),
 
 		indexing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
@@ -80,8 +85,24 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 	}
 	if o.Events != nil {
 		go c.listen(info)
+		c.awaitStream(ctx, info)
 	}
 	return c, nil
+}
+
+// awaitStream waits a moment until a server is listened to that may ask something: what it asks
+// while nobody does reaches nobody, and it waits for an answer in vain.
+func (c *web) awaitStream(ctx context.Context, info Info) {
+	if info.Modern || bytes.IndexByte(c.client.Capabilities, '"') < 0 {
+		return
+	}
+	limit := time.NewTimer(hearTime)
+	defer limit.Stop()
+	select {
+	case <-c.heard:
+	case <-limit.C: // it says so with the first thing that it has to say
+	case <-ctx.Done():
+	}
 }
 
 // set changes the stance. What is in flight keeps the one it was sent with.

@@ -90,6 +90,7 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		from = ""
 	}
 	resp, err := c.listenFrom(x.ctx, x.stance, from)
+	c.hearing.Do(func() { close(c.heard) })
 	if err != nil {
 		return c.life.Err() == nil
 	}
