@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	leaveTime  = 2 * time.Second  // how long a server may take to end a session
-	cancelTime = 2 * time.Second  // how long it may take to hear that a call is cancelled
-	replyTime  = 30 * time.Second // how long it may take to hear an answer to what it asked
-	maxSession = 1 << 10          // bytes of the id of a session
-	hearTime   = 250 * time.Millisecond
+	leaveTime  = 2 * time.Second        // how long a server may take to end a session
+	cancelTime = 2 * time.Second        // how long it may take to hear that a call is cancelled
+	replyTime  = 30 * time.Second       // how long it may take to hear an answer to what it asked
+	maxSession = 1 << 10                // bytes of the id of a session
+	hearTime   = 250 * time.Millisecond // until a server that may ask is called although nobody listens to it yet
 )
 
 var errHungUp = errors.New("the connection is closed")

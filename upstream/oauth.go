@@ -140,6 +140,15 @@ func (o *OAuthOptions) secret() (string, error) {
 	return o.ClientSecret()
 }
 
+// secretFor is the secret by which a token is renewed and taken back, "" where the token was issued to
+// another client, or by another server.
+func (o *OAuthOptions) secretFor(t *token) (string, error) {
+	if o.Issuer == "" || o.isOther(t.Issuer) || t.ClientID != o.ClientID {
+		return "", nil
+	}
+	return o.secret()
+}
+
 // Format prints the name of the upstream and nothing else, whatever is asked for.
 func (a *OAuth) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "the token of "+a.o.Name) }
 

@@ -74,7 +74,7 @@ func basic(form url.Values) string {
 }
 
 // TestOAuthOwnSecretOfAnother: a token that was issued to another client, or by another server, is
-// taken back without the secret.
+// renewed and taken back without the secret.
 func TestOAuthOwnSecretOfAnother(t *testing.T) {
 	for name, other := range map[string]func(*upstream.OAuthOptions){
 		"client": func(o *upstream.OAuthOptions) { o.ClientID = "ours" },
@@ -83,6 +83,11 @@ func TestOAuthOwnSecretOfAnother(t *testing.T) {
 		secret := "s3cret-of-the-operator"
 		a, by := registered(t, &secret)
 		a.login(t, a.oauth(t, by))
+		a.clock.pass(2 * time.Hour)
+		header(t, a.oauth(t, func(o *upstream.OAuthOptions) { by(o); other(o) }), false)
+		if form := a.issuer.forms[len(a.issuer.forms)-1]; form.Get("grant_type") != "refresh_token" || strings.Contains(form.Encode(), secret) {
+			t.Errorf("to renew it, another %s is shown %v", name, form)
+		}
 		var now upstream.OAuthOptions
 		by(&now)
 		other(&now)

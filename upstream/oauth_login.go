@@ -55,11 +55,15 @@ func (a *OAuth) Login(ctx context.Context, redirect string) (*Login, error) {
 		oauth: a, guide: g, at: at, redirect: redirect, client: client{id: a.o.ClientID, auth: authNone},
 		state: rand.Text(), verifier: rand.Text() + rand.Text(),
 	}
+	secret, err := a.o.secret()
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case a.o.ClientID == "":
 		l.client, err = l.register(ctx)
 	case a.o.ClientSecret != nil:
-		l.client, err = a.client(at)
+		l.client, err = a.client(at, secret)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the authorization server %s: %w", at.issuer, err)
@@ -68,11 +72,8 @@ func (a *OAuth) Login(ctx context.Context, redirect string) (*Login, error) {
 }
 
 // client is that by which the operator has registered the gateway.
-func (a *OAuth) client(at *authority) (c client, err error) {
-	c = client{id: a.o.ClientID, isGiven: true}
-	if c.secret, err = a.o.secret(); err != nil {
-		return c, err
-	}
+func (a *OAuth) client(at *authority, secret string) (c client, err error) {
+	c = client{id: a.o.ClientID, secret: secret, isGiven: true}
 	switch {
 	case at.proofs == nil, slices.Contains(at.proofs, authBasic): // of RFC 8414
 		c.auth = authBasic
@@ -283,9 +284,7 @@ func Logout(ctx context.Context, tokens TokenStore, r Reach, now OAuthOptions) (
 
 // revoke takes the token back at its issuer.
 func (t *token) revoke(ctx context.Context, r Reach, now *OAuthOptions) bool {
-	if t.ClientID == now.ClientID && now.Issuer != "" && !now.isOther(t.Issuer) {
-		t.secret, _ = now.secret() // without it nothing is taken back, and that is said
-	}
+	t.secret, _ = now.secretFor(t) // without it nothing is taken back, and that is said
 	form := url.Values{"token": {t.Refresh}, "token_type_hint": {"refresh_token"}}
 	if t.Refresh == "" {
 		form = url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}}

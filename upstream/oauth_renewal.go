@@ -107,7 +107,7 @@ func (a *OAuth) replace(ctx context.Context, old string) (*token, error) {
 func (a *OAuth) refresh(ctx context.Context, t *token, version string) (*token, error) {
 	var got issued
 	var err error
-	if t.secret, err = a.o.secret(); err == nil {
+	if t.secret, err = a.o.secretFor(t); err == nil {
 		g := &guide{Reach: a.o.Reach, home: t.Home}
 		got, err = t.exchange(ctx, g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {t.Refresh}})
 	}
