@@ -110,3 +110,27 @@ func TestSecretFromElsewhere(t *testing.T) {
 		t.Errorf("the secret of another server: %s and then %s", before, next)
 	}
 }
+
+// TestTokenOfOthers: a token is used by no other client, and by none that expects it of another server.
+// What nobody writes makes no difference to a token that is there.
+func TestTokenOfOthers(t *testing.T) {
+	plain := config.Upstream{Name: "a", URL: "https://a.example", OAuth: &config.OAuth{ClientID: "a"}}
+	const before = "a.b955236d0d76ab55ce63d6d3e65e2be3f9abd8faa1996c3882deb7c342bb1100" // the hash of the URL, the client and no scopes
+	keys := map[string]string{"plain": oauthKey(&plain)}
+	for name, o := range map[string]config.OAuth{
+		"client": {ClientID: "b"}, "secret": {ClientID: "a", ClientSecret: "{{secret:x}}"},
+		"server": {ClientID: "a", Issuer: "https://b.example"}, "scope": {ClientID: "a", Scopes: []string{"read"}},
+	} {
+		u := plain
+		u.OAuth = &o
+		for other, key := range keys {
+			if oauthKey(&u) == key {
+				t.Errorf("%s: it is the token of %s", name, other)
+			}
+		}
+		keys[name] = oauthKey(&u)
+	}
+	if keys["plain"] != before {
+		t.Errorf("a token is forgotten that is there: %s", keys["plain"])
+	}
+}
