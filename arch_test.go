@@ -21,14 +21,15 @@ const module = "capgate"
 // capability/pattern is the engine inside capability: no one else sees it, so
 // that every question about authority is asked of capability.
 const imports = `
-wire secrets store leash:               nothing
-door:                                   leash
+wire secrets store leash brief:         nothing
+door:                                   leash brief
 capability/pattern:                     nothing
 capability:                             capability/pattern
-capability/hostfs guardrail:            capability
+capability/hostfs:                      capability
+guardrail:                              capability brief
 agents mapping skills provider sandbox: wire capability guardrail
 gate:     wire capability guardrail agents mapping
-upstream: wire leash capability guardrail secrets sandbox
+upstream: wire leash brief capability guardrail secrets sandbox
 builtin:  wire capability capability/hostfs guardrail secrets sandbox store agents mapping skills upstream
 proxy:    wire leash capability guardrail secrets sandbox store agents mapping skills provider gate upstream
 config:   wire capability guardrail secrets sandbox store agents mapping skills provider gate upstream
@@ -62,6 +63,7 @@ golang.org/x/text:                    capability capability/hostfs proxy skills 
 github.com/landlock-lsm/go-landlock:  sandbox
 modernc.org/sqlite:                   store
 github.com/jackc/pgx/v5:              store
+unsafe:                               brief
 go.opentelemetry.io/otel:             proxy cmd/capgate
 github.com/prometheus/client_golang:  proxy cmd/capgate
 github.com/coreos/go-oidc/v3:         proxy cmd/capgate

@@ -161,7 +161,7 @@ func (a *answer) send(p []byte) {
 		return
 	}
 	if len(p) == 0 {
-		_, a.failed = a.guest.conn.Write(a.out.Bytes())
+		_, a.failed = a.guest.line.Write(a.out.Bytes())
 	} else {
 		_, a.failed = (&net.Buffers{a.out.Bytes(), p}).WriteTo(a.guest.conn)
 	}

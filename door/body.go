@@ -29,7 +29,7 @@ func (b *body) Read(p []byte) (int, error) {
 		n = copy(p, g.buf)
 		g.buf = g.buf[n:]
 	} else {
-		n, err = g.conn.Read(p)
+		n, err = g.line.Read(p)
 	}
 	b.left -= int64(n)
 	switch {

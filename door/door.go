@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"capgate/brief"
 	"capgate/leash"
 )
 
@@ -76,16 +76,13 @@ func (d *Door) Accept() (net.Conn, error) {
 func (d *Door) accept() {
 	for {
 		conn, err := d.Listener.Accept()
-		var raw syscall.RawConn
-		if s, ok := conn.(syscall.Conn); ok && canPeek {
-			raw, _ = s.SyscallConn() // what has none cannot be looked at
-		}
+		line := brief.NewSocket(conn)
 		switch {
-		case err != nil || raw == nil:
+		case err != nil || !line.CanPeek():
 			if !d.pass(arrival{conn, err}) {
 				return
 			}
-		case !d.admit(&guest{door: d, conn: conn, raw: raw}):
+		case !d.admit(&guest{door: d, conn: conn, line: line}):
 			_ = conn.Close()
 			return
 		}

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
+	"capgate/brief"
 	"capgate/leash"
 )
 
@@ -18,7 +18,7 @@ import (
 type guest struct {
 	door *Door
 	conn net.Conn
-	raw  syscall.RawConn
+	line *brief.Socket // the same connection
 	from string
 
 	room    []byte // where it is read to
@@ -78,7 +78,7 @@ func (g *guest) fill() bool {
 		g.patient = now.Add(g.idle * 3 / 2)
 		_ = g.conn.SetReadDeadline(g.patient) // a connection that has none is not read from
 	}
-	n, err := g.conn.Read(g.room)
+	n, err := g.line.Read(g.room)
 	g.buf = g.room[:n]
 	return n > 0 && err == nil
 }
@@ -175,7 +175,7 @@ func (g *guest) look() bool {
 // wait ends a request when its connection does. One on which something comes is alive.
 func (g *guest) wait(request *leash.Leash, over chan<- struct{}) {
 	defer close(over)
-	if gone(g.raw) {
+	if g.line.Gone() {
 		request.Cut(nil)
 	}
 }

@@ -1,6 +1,10 @@
 package guardrail
 
-import "os"
+import (
+	"os"
+
+	"capgate/brief"
+)
 
 // Break gives a log another file to write to, as a full disk would be one. The
 // log closes it like its own.
@@ -14,7 +18,7 @@ func Break(l *Log, f *os.File) bool {
 		return false
 	}
 	l.file.f.Close()
-	l.file = &segment{f: f, name: l.file.name, size: l.file.size}
+	l.file = &segment{f: brief.NewFile(f), name: l.file.name, size: l.file.size}
 	return true
 }
 

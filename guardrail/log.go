@@ -313,7 +313,7 @@ func (l *Log) flush() {
 	l.pending, l.spare = l.spare[:0], nil
 	l.mu.Unlock()
 	err := file.write(lines)
-	if err == nil && looks && removed(file.f) {
+	if err == nil && looks && removed(file.f.File) {
 		err = errRemoved
 	}
 	if err == nil && l.o.Sync == SyncAlways {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"capgate/brief"
 )
 
 // Nobody but the owner reads what agents did, or adds to it.
@@ -193,7 +195,7 @@ func (d *draft) appendSeal(kind string, s *seal) {
 
 // segment is the file that a log writes to.
 type segment struct {
-	f     *os.File
+	f     *brief.File
 	name  string
 	size  int64
 	fresh atomic.Bool // its name may not have reached the disk
@@ -207,7 +209,7 @@ func createSegment(dir, name string, first []byte) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{f: f, name: name}
+	s := &segment{f: brief.NewFile(f), name: name}
 	s.fresh.Store(true)
 	err = hold(f)
 	if err == nil {

@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"capgate/brief"
 	"capgate/leash"
 )
 
@@ -43,7 +43,7 @@ type lanes struct {
 // lane is one connection.
 type lane struct {
 	conn  net.Conn
-	raw   syscall.RawConn
+	line  *brief.Socket // the same connection
 	in    inflow
 	r     *bufio.Reader
 	head  []byte    // of the request, and memory for the next
@@ -52,7 +52,7 @@ type lane struct {
 
 // inflow reads from a connection, as much as it may.
 type inflow struct {
-	conn net.Conn
+	line *brief.Socket
 	left int64
 }
 
@@ -63,7 +63,7 @@ func (i *inflow) Read(p []byte) (int, error) {
 	if i.left <= 0 {
 		return 0, errHeaders
 	}
-	n, err := i.conn.Read(p[:min(int64(len(p)), i.left)])
+	n, err := i.line.Read(p[:min(int64(len(p)), i.left)])
 	i.left -= int64(n)
 	return n, err
 }
@@ -71,7 +71,7 @@ func (i *inflow) Read(p []byte) (int, error) {
 // newLanes returns what carries requests to a URL, or the usual way where lanes
 // are of no use.
 func newLanes(u *url.URL, dial DialFunc, usual http.RoundTripper) http.RoundTripper {
-	if u.Scheme != "http" || !canPeek || !isPlainHeader(u.Host) || strings.Contains(u.Host, "%") {
+	if u.Scheme != "http" || !brief.CanPeek || !isPlainHeader(u.Host) || strings.Contains(u.Host, "%") {
 		return usual
 	}
 	port := u.Port()
@@ -169,7 +169,7 @@ func (l *lane) send(req *http.Request) error {
 	head = append(head, "\r\nContent-Length: "...)
 	l.head = append(strconv.AppendInt(head, req.ContentLength, 10), "\r\n\r\n"...)
 	if req.ContentLength == 0 {
-		_, err := l.conn.Write(l.head)
+		_, err := l.line.Write(l.head)
 		return err
 	}
 	defer func() { _ = req.Body.Close() }()
@@ -190,7 +190,7 @@ func (h headed) Write(body []byte) (int, error) {
 	var err error
 	if len(body) < laneBuffer {
 		h.head = append(h.head, body...)
-		whole, failed := h.conn.Write(h.head)
+		whole, failed := h.line.Write(h.head)
 		n, err = int64(whole), failed
 	} else {
 		n, err = (&net.Buffers{h.head, body}).WriteTo(h.conn)
@@ -213,7 +213,7 @@ func (p *lanes) take(ctx context.Context) (l *lane, isNew bool, err error) {
 		l = p.idle[last]
 		p.idle[last], p.idle = nil, p.idle[:last]
 		p.mu.Unlock()
-		if quiet(l.raw) {
+		if l.line.Quiet() {
 			return l, false, nil
 		}
 		_ = l.conn.Close()
@@ -225,12 +225,8 @@ func (p *lanes) open(ctx context.Context) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{conn: conn, in: inflow{conn: conn}}
-	if s, ok := conn.(syscall.Conn); ok {
-		if l.raw, err = s.SyscallConn(); err != nil {
-			l.raw = nil
-		}
-	}
+	line := brief.NewSocket(conn)
+	l := &lane{conn: conn, line: line, in: inflow{line: line}}
 	l.r = bufio.NewReaderSize(&l.in, laneBuffer)
 	return l, nil
 }
@@ -239,7 +235,7 @@ func (p *lanes) open(ctx context.Context) (*lane, error) {
 func (p *lanes) put(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || l.raw == nil || len(p.idle) >= idlePerHost {
+	if p.closed || !l.line.CanPeek() || len(p.idle) >= idlePerHost {
 		_ = l.conn.Close()
 		return
 	}

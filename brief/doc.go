@@ -1,0 +1,18 @@
+// Package brief reads and writes what answers at once without a word to Go's scheduler:
+// after a pause it takes the scheduler longer to be told of a system call than the call
+// takes, as a thread that watches over such calls is woken for each.
+//
+//	s := brief.NewSocket(conn) // short pieces on it cost less
+//	f := brief.NewFile(log)    // so does a line, while the disk is quick
+//
+// Sockets never block. A write to a file may: it goes to memory, and has to wait where there
+// is too much for the disk in it. Who waits unannounced has others wait. So a write that took
+// long is followed by a hundred times as long in which the scheduler is told: no more than
+// one part in a hundred of the time is anybody held up. Files on other machines, which may
+// wait for ever, are written as ever.
+//
+// # Limitations
+//
+// Only Linux on amd64 and arm64 is served. Elsewhere, and where a sanitizer looks for races,
+// all is read and written by package net and package os.
+package brief
