@@ -182,7 +182,8 @@ func (r *reader) issuer(n *yaml.Node, o *OAuth) {
 	target, err := url.Parse(text)
 	switch {
 	case err != nil || target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(target.Hostname())) || !isAuthority(target.Host),
-		target.User != nil, strings.ContainsAny(text, "?#\\ "):
+		target.User != nil, strings.ContainsAny(text, "?#\\ "),
+		!strings.HasPrefix(text, target.Scheme+":"): // as it is compared letter by letter
 		r.at(n, "write https://host, or what its metadata says for issuer", "%q cannot be an authorization server", clip(text))
 	default:
 		o.Issuer = text
