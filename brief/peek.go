@@ -17,14 +17,16 @@ func (s *Socket) Quiet() bool {
 
 // Gone waits until something comes on a connection, and reports whether it is the end.
 func (s *Socket) Gone() bool {
-	end := false
-	err := s.raw.Read(func(fd uintptr) bool {
+	something, err := s.wait()
+	return err == nil && !something
+}
+
+// wait waits until something comes, and reports false if it is the end.
+func (s *Socket) wait() (something bool, err error) {
+	err = s.raw.Read(func(fd uintptr) bool {
 		n, err := peek(fd)
-		if err == syscall.EAGAIN {
-			return false
-		}
-		end = err != 0 || n == 0
-		return true
+		something = err == 0 && n > 0
+		return err != syscall.EAGAIN
 	})
-	return err == nil && end
+	return something, err
 }

@@ -27,7 +27,7 @@ func NewSocket(conn net.Conn) *Socket {
 	if c, ok := conn.(syscall.Conn); ok {
 		s.raw, _ = c.SyscallConn() // nil if there is none
 	}
-	s.in.step, s.out.step, s.look.step = s.in.receive, s.out.send, s.look.peek
+	s.in.step, s.in.late, s.out.step, s.look.step = s.in.receive, s.in.lend, s.out.send, s.look.peek
 	return s
 }
 
@@ -41,6 +41,43 @@ func (s *Socket) Read(p []byte) (int, error) {
 		err = s.failed("read", err)
 	}
 	return n, err
+}
+
+// Memory is lent for what comes.
+type Memory interface {
+	Lend() []byte
+	Return(p []byte)
+}
+
+// Receive waits for what comes next, and reads it into memory that is lent when it is there:
+// a connection on which nothing comes needs none. Whoever has asked returns it, all of it;
+// with an error none is lent.
+func (s *Socket) Receive(m Memory) ([]byte, error) {
+	if !isServed || s.raw == nil {
+		return s.receive(m)
+	}
+	p, n, err := s.in.fetch(m, s.raw.Read)
+	if err == nil {
+		return p[:n], nil
+	}
+	if !errors.Is(err, io.EOF) {
+		err = s.failed("read", err)
+	}
+	return nil, err
+}
+
+// receive is Receive as package net has it.
+func (s *Socket) receive(m Memory) ([]byte, error) {
+	if s.CanPeek() {
+		_, _ = s.wait() // the error is that of Read as well
+	}
+	p := m.Lend()
+	n, err := s.conn.Read(p)
+	if n == 0 || err != nil {
+		m.Return(p)
+		return nil, err
+	}
+	return p[:n], nil
 }
 
 // Write writes all there is.
@@ -78,6 +115,8 @@ func reason(op string, err error) error {
 type transfer struct {
 	mu   sync.Mutex
 	step func(fd uintptr) (done bool) // a method of it; made once
+	late func(fd uintptr) (done bool) // one that lends memory
+	from Memory
 	p    []byte
 	n    int
 	err  error
@@ -94,6 +133,35 @@ func (t *transfer) move(p []byte, by func(func(fd uintptr) bool) error) (int, er
 		err = t.err
 	}
 	return t.n, err
+}
+
+// fetch is move to memory that is lent for it.
+func (t *transfer) fetch(m Memory, by func(func(fd uintptr) bool) error) ([]byte, int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.from, t.n, t.err = m, 0, nil
+	err := by(t.late)
+	if err == nil {
+		err = t.err
+	}
+	p := t.p
+	t.from, t.p = nil, nil
+	if err != nil && p != nil {
+		m.Return(p)
+		p = nil
+	}
+	return p, t.n, err
+}
+
+// lend receives into memory that it returns where nothing has come.
+func (t *transfer) lend(fd uintptr) bool {
+	t.p = t.from.Lend()
+	if t.receive(fd) {
+		return true
+	}
+	t.from.Return(t.p)
+	t.p = nil
+	return false
 }
 
 func (t *transfer) receive(fd uintptr) bool {

@@ -41,6 +41,39 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
+// TestIdleMemory: who says nothing takes no memory for what he may say.
+func TestIdleMemory(t *testing.T) {
+	const guests = 200
+	o := open(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write([]byte("well"))
+	})
+	var there [guests]net.Conn
+	for i := range there {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", o.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		there[i] = conn
+	}
+	before := memory()
+	for _, conn := range there {
+		if _, err := conn.Write([]byte(post("{}"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAtLeast(conn, make([]byte, 1<<10), 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := (memory() - before) / guests; kept > 4<<10 {
+		t.Errorf("a connection keeps %d bytes", kept)
+	}
+	if o.passed() != 0 {
+		t.Error("net/http answered one")
+	}
+}
+
 // memory is what is in use.
 func memory() int64 {
 	runtime.GC()

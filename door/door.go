@@ -34,6 +34,7 @@ type Door struct {
 	shut    chan struct{} // closed by Close
 	sweep   sweep
 	date    atomic.Pointer[date]
+	rooms   rooms
 
 	mu     sync.Mutex
 	guests map[*guest]struct{}
@@ -176,6 +177,20 @@ func (d *Door) Wait(ctx context.Context) error {
 	}
 	return errors.New("requests were cut off")
 }
+
+// rooms are where what comes is read to. Guests are lent one while it is in use.
+type rooms struct{ pool sync.Pool }
+
+// Lend returns one.
+func (r *rooms) Lend() []byte {
+	if p, ok := r.pool.Get().(*[maxHead]byte); ok {
+		return p[:]
+	}
+	return make([]byte, maxHead)
+}
+
+// Return takes one back, of which nothing is used any more.
+func (r *rooms) Return(p []byte) { r.pool.Put((*[maxHead]byte)(p[:maxHead])) }
 
 // date is that of a second, as it is written in answers.
 type date struct {

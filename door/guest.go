@@ -21,8 +21,8 @@ type guest struct {
 	line *brief.Socket // the same connection
 	from string
 
-	room    []byte // where it is read to
-	buf     []byte // what came of it and is not taken yet
+	room    []byte // what was lent for the piece that came last
+	buf     []byte // what of that is not taken yet
 	answer  answer
 	idle    time.Duration // for the next piece to come
 	patient time.Time     // the deadline that is set for it; zero where it is unknown
@@ -43,7 +43,9 @@ func (g *guest) stay() {
 		return
 	}
 	_ = g.conn.SetDeadline(time.Time{}) // net/http has its own
-	g.door.pass(arrival{conn: &passed{Conn: g.conn, before: g.buf}})
+	before := bytes.Clone(g.buf)
+	g.leave()
+	g.door.pass(arrival{conn: &passed{Conn: g.conn, before: before}})
 }
 
 // attend answers plain requests, and reports whether one has come that is not. A handler
@@ -56,7 +58,7 @@ func (g *guest) attend() (other bool) {
 			}
 		}
 	}()
-	g.room, g.from = make([]byte, maxHead), g.conn.RemoteAddr().String()
+	g.from = g.conn.RemoteAddr().String()
 	g.answer, g.idle = answer{guest: g, header: http.Header{}}, g.door.First
 	for len(g.buf) > 0 || g.fill() {
 		r := g.next()
@@ -78,9 +80,19 @@ func (g *guest) fill() bool {
 		g.patient = now.Add(g.idle * 3 / 2)
 		_ = g.conn.SetReadDeadline(g.patient) // a connection that has none is not read from
 	}
-	n, err := g.line.Read(g.room)
-	g.buf = g.room[:n]
-	return n > 0 && err == nil
+	g.leave()
+	var err error
+	g.room, err = g.line.Receive(&g.door.rooms)
+	g.buf = g.room
+	return len(g.buf) > 0 && err == nil
+}
+
+// leave returns what was lent. All of it is taken.
+func (g *guest) leave() {
+	if g.room != nil {
+		g.door.rooms.Return(g.room)
+		g.room, g.buf = nil, nil
+	}
 }
 
 // next takes the head of a request, if it is plain; it is left where it is if not.
@@ -204,8 +216,9 @@ func (g *guest) linger() {
 	if g.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
+	rest := make([]byte, maxHead)
 	for left := lingerSize; left > 0; {
-		n, err := g.conn.Read(g.room)
+		n, err := g.conn.Read(rest)
 		if err != nil {
 			return
 		}
