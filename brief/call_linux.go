@@ -20,6 +20,8 @@ func send(fd uintptr, p []byte) (int, syscall.Errno) {
 	return call(syscall.SYS_SENDTO, fd, p, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
 }
 
+func read(fd uintptr, p []byte) (int, syscall.Errno) { return call(syscall.SYS_READ, fd, p, 0) }
+
 func write(fd uintptr, p []byte) (int, syscall.Errno) { return call(syscall.SYS_WRITE, fd, p, 0) }
 
 // call makes a system call on some bytes, again where a signal came between.
@@ -34,6 +36,20 @@ func call(number, fd uintptr, p []byte, flags uintptr) (int, syscall.Errno) {
 		}
 		return 0, err
 	}
+}
+
+// blocks reports whether whoever reads from a file or writes to it may be kept waiting.
+func blocks(f *os.File) bool {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return true
+	}
+	blocking := true
+	failed := raw.Control(func(fd uintptr) {
+		flags, _, err := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0)
+		blocking = err != 0 || flags&syscall.O_NONBLOCK == 0
+	})
+	return failed != nil || blocking
 }
 
 // local are the kinds of file systems that are on this machine: ext, XFS, Btrfs, F2FS, ZFS,

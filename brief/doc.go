@@ -3,12 +3,13 @@
 // takes, as a thread that watches over such calls is woken for each.
 //
 //	s := brief.NewSocket(conn) // short pieces on it cost less
+//	p := brief.NewPipe(stdout) // of a program, likewise
 //	f := brief.NewFile(log)    // so does a line, while the disk is quick
 //
 // What comes on a socket can be read to memory that is lent when it is there, so that one on
 // which nothing comes needs none.
 //
-// Sockets never block. A write to a file may: it goes to memory, and has to wait where there
+// Sockets never block, and pipes that do are left alone. A write to a file may: it goes to memory, and has to wait where there
 // is too much for the disk in it. Who waits unannounced has others wait. So a write that took
 // long is followed by a hundred times as long in which the scheduler is told: no more than
 // one part in a hundred of the time is anybody held up. Files on other machines, which may

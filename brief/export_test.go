@@ -5,3 +5,6 @@ func (f *File) IsUnannounced() bool { return f.raw != nil && f.until.IsZero() }
 
 // IsServed says that there is something to be tested here.
 const IsServed = isServed
+
+// IsUnannounced reports whether it is read without a word.
+func (p *Pipe) IsUnannounced() bool { return p.raw != nil }

@@ -164,42 +164,41 @@ func (t *transfer) lend(fd uintptr) bool {
 	return false
 }
 
-func (t *transfer) receive(fd uintptr) bool {
-	n, err := receive(fd, t.p, 0)
-	if err == syscall.EAGAIN {
-		return false
-	}
-	t.took(n, err)
-	return true
-}
+func (t *transfer) receive(fd uintptr) bool { return t.took(receive(fd, t.p, 0)) }
+
+func (t *transfer) read(fd uintptr) bool { return t.took(read(fd, t.p)) }
 
 func (t *transfer) send(fd uintptr) bool { return t.all(fd, send) }
 
 func (t *transfer) write(fd uintptr) bool { return t.all(fd, write) }
 
 func (t *transfer) peek(fd uintptr) bool {
-	t.took(peek(fd))
+	if !t.took(peek(fd)) {
+		t.err = syscall.EAGAIN
+	}
 	return true
 }
 
 // all hands over everything, and reports false where it has to wait before.
 func (t *transfer) all(fd uintptr, call func(uintptr, []byte) (int, syscall.Errno)) bool {
 	for t.n < len(t.p) && t.err == nil {
-		n, err := call(fd, t.p[t.n:])
-		if err == syscall.EAGAIN {
+		if !t.took(call(fd, t.p[t.n:])) {
 			return false
 		}
-		t.took(n, err)
 	}
 	return true
 }
 
-func (t *transfer) took(n int, err syscall.Errno) {
+// took notes what came of a call, and reports false where there is nothing yet.
+func (t *transfer) took(n int, err syscall.Errno) bool {
 	switch {
+	case err == syscall.EAGAIN:
+		return false
 	case err != 0:
 		t.err = err
 	case n == 0:
 		t.err = io.EOF // of the connection; none takes nothing
 	}
 	t.n += n
+	return true
 }

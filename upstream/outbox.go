@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"capgate/brief"
 )
 
 // The limits of what waits to be written.
@@ -52,7 +54,7 @@ const (
 // keep up, a goroutine waits for it. So a call costs one write and no switch of
 // goroutines, and still nobody waits for the server but with a context.
 type outbox struct {
-	file   *os.File
+	file   *brief.Pipe
 	raw    syscall.RawConn
 	broken func(error) // told once, when writing fails
 
@@ -76,7 +78,7 @@ func newOutbox(file *os.File, broken func(error)) (*outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outbox{file: file, raw: raw, broken: broken, patience: writeTime}
+	o := &outbox{file: brief.NewPipe(file), raw: raw, broken: broken, patience: writeTime}
 	o.tryOnce = func(fd uintptr) bool {
 		_, o.full = o.flush(fd)
 		return true
@@ -165,7 +167,7 @@ func (o *outbox) flush(fd uintptr) (moved, full bool) {
 		if data == nil {
 			return moved, false
 		}
-		n, err := writeOnce(fd, data)
+		n, err := o.file.Once(fd, data)
 		n = max(n, 0)
 		moved = moved || n > 0
 		o.wrote(n)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"capgate/brief"
 	"capgate/wire"
 )
 
@@ -148,7 +149,7 @@ func launch(ctx context.Context, program Program, o Options) (*pipe, error) {
 		return nil, errors.Join(err, proc.kill())
 	}
 	p.tasks.Go(func() {
-		err := p.listen(life, proc.stdout)
+		err := p.listen(life, brief.NewPipe(proc.stdout))
 		_ = proc.stdout.Close()
 		p.finish(err, heard)
 	})

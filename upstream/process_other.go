@@ -20,5 +20,3 @@ func (p *process) run(_ *exec.Cmd, begun chan<- error) {
 }
 
 func (p *process) signal(syscall.Signal) {}
-
-func writeOnce(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }

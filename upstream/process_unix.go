@@ -75,6 +75,3 @@ func (p *process) killGroup() {
 	_ = syscall.Kill(-p.pid, kill)
 	p.reaped = true // the number may be another's from here on
 }
-
-// writeOnce writes what can be written at once.
-func writeOnce(fd uintptr, data []byte) (int, error) { return syscall.Write(int(fd), data) }

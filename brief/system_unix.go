@@ -24,3 +24,6 @@ func peek(fd uintptr) (int, syscall.Errno) {
 		}
 	}
 }
+
+// once writes what can be written at once to what does not block.
+func once(fd uintptr, p []byte) (int, error) { return syscall.Write(int(fd), p) }
