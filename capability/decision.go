@@ -54,7 +54,7 @@ func (d Decision) Narrowed(link string) Decision {
 	return Decision{Code: ScopeViolation, need: d.need, link: link, held: d.held}
 }
 
-// About returns the denial as one of what contains the thing that was denied, of the same verb.
+// About returns the decision as one of what stands for the thing that was decided, of the same verb.
 func (d Decision) About(need *Requirement) Decision {
 	d.need = need
 	return d

@@ -238,6 +238,21 @@ func others(begin string, entries iter.Seq[string], more ...string) iter.Seq[str
 // where it may hold slashes: with the operators of RFC 6570 that keep them or make
 // them, and with the star by which some servers mean the rest of a path.
 func fill(template, plain, deep string) string {
+	return filling{plain: plain, deep: deep}.of(template)
+}
+
+// fillWith puts what is given for variables in their places, and something where nothing is.
+func fillWith(template string, given map[string]string) string {
+	return filling{plain: whatever, deep: whatever, given: given}.of(template)
+}
+
+// filling is what is put in the places of expressions.
+type filling struct {
+	plain, deep string
+	given       map[string]string // for variables by their names
+}
+
+func (f filling) of(template string) string {
 	var b strings.Builder
 	for rest := template; ; {
 		literal, after, ok := strings.Cut(rest, "{")
@@ -246,8 +261,8 @@ func fill(template, plain, deep string) string {
 			return b.String()
 		}
 		expression, more, closed := strings.Cut(after, "}")
-		text := expand(expression, plain, deep)
-		if before, ok := strings.CutSuffix(b.String(), ":"); ok && text == plain && strings.Contains(before, "://") && strings.Count(before, "/") == 2 {
+		text := f.expand(expression)
+		if before, ok := strings.CutSuffix(b.String(), ":"); ok && text == f.plain && strings.Contains(before, "://") && strings.Count(before, "/") == 2 {
 			text = port
 		}
 		b.WriteString(text)
@@ -258,23 +273,40 @@ func fill(template, plain, deep string) string {
 }
 
 // expand writes one expression as it is with a text for each of its variables.
-func expand(expression, plain, deep string) string {
-	text := plain
+func (f filling) expand(expression string) string {
+	text := f.plain
 	if strings.ContainsAny(expression, "+#/*") {
-		text = deep
+		text = f.deep
 	}
 	if expression == "" {
 		return text
 	}
-	switch operator, names := expression[:1], strings.Split(expression[1:], ","); operator {
+	names, given := variables(expression), false
+	texts := make([]string, len(names))
+	for i, name := range names {
+		value, ok := f.given[name]
+		if texts[i] = text; ok {
+			texts[i], given = value, true
+		}
+	}
+	if given {
+		text = strings.Join(texts, ",")
+	}
+	switch operator := expression[:1]; operator {
 	case "#", "/", ".":
+		if operator == "/" && given {
+			text = strings.Join(texts, operator)
+		}
 		return operator + text
 	case "?", "&", ";":
 		for i, name := range names {
-			name, _, _ = strings.Cut(name, ":")
-			names[i] = strings.TrimSuffix(name, "*") + "=" + plain
+			value, ok := f.given[name]
+			if !ok {
+				value = f.plain
+			}
+			texts[i] = name + "=" + value
 		}
-		return operator + strings.Join(names, strings.ReplaceAll(operator, "?", "&"))
+		return operator + strings.Join(texts, strings.ReplaceAll(operator, "?", "&"))
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,9 +16,8 @@ import (
 func (c *call) complete() reply {
 	ref, _ := c.params.Get("ref")
 	what, _ := ref.Get("type")
-	argument, _ := c.params.Get("argument")
-	around, hasContext := c.params.Get("context")
-	if argument.Kind() != wire.Object || hasContext && around.Kind() != wire.Object {
+	argument, ok := readCompletion(c.params)
+	if !ok {
 		return c.malformed("completion/complete completes no argument")
 	}
 	if r, ok := c.completeSkill(ref, argument); ok {
@@ -52,7 +52,9 @@ func (c *call) complete() reply {
 		if t == nil {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
 		}
-		l, v = t.line, c.withhold(c.policy.Gate.TemplateVerdict(c.agent, t.up.resources(), t.uri), t.held, templatePin+t.uri)
+		l, v = t.line, c.withhold(c.policy.Gate.Completion(c.agent, t.up.resources(), gate.Completing{
+			Template: t.uri, Name: argument.name, Value: argument.value, Others: argument.others,
+		}), t.held, templatePin+t.uri)
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 		finds = func(cat *catalogue) *line { return cat.template(c.exposed).of() }
 	default:
@@ -60,14 +62,63 @@ func (c *call) complete() reply {
 	}
 	c.behind, c.target = l.up().Name, l.up().Name
 	r := c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
-		dst = append(append(append(dst, `"ref":`...), shown...), `},"argument":`...)
-		dst = append(dst, argument.Raw()...)
-		if hasContext {
-			dst = append(append(dst, `,"context":`...), around.Raw()...)
-		}
-		return dst, nil
+		return argument.append(append(append(append(dst, `"ref":`...), shown...), '}')), nil
 	}})
 	return c.completed(r, l, finds, what.Equal("ref/resource"))
+}
+
+// completion is a variable that is completed, and what stands for others. What else stands in a request
+// nobody decides on, and so it does not go up.
+type completion struct {
+	name, value string
+	others      map[string]string
+	has         bool // others
+}
+
+// readCompletion reads it. What is given is text.
+func readCompletion(params wire.Value) (c completion, ok bool) {
+	argument, _ := params.Get("argument")
+	name, _ := argument.Get("name")
+	value, _ := argument.Get("value")
+	var isName, isValue bool
+	c.name, isName = name.Str()
+	c.value, isValue = value.Str()
+	if !isName || !isValue {
+		return c, false
+	}
+	around, has := params.Get("context")
+	if !has {
+		return c, true
+	}
+	others, some := around.Get("arguments")
+	if around.Kind() != wire.Object || some && others.Kind() != wire.Object {
+		return c, false
+	}
+	c.has, c.others = some, map[string]string{}
+	for name, value := range others.Members() {
+		key, _ := name.Str()
+		if c.others[key], ok = value.Str(); !ok {
+			return c, false
+		}
+	}
+	return c, true
+}
+
+func (c completion) append(dst []byte) []byte {
+	dst = wire.AppendString(append(dst, `,"argument":{"name":`...), c.name)
+	dst = append(wire.AppendString(append(dst, `,"value":`...), c.value), '}')
+	if !c.has {
+		return dst
+	}
+	dst = append(dst, `,"context":{"arguments":{`...)
+	for i, name := range slices.Sorted(maps.Keys(c.others)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(wire.AppendString(dst, name), ':')
+		dst = wire.AppendString(dst, c.others[name])
+	}
+	return append(dst, `}}`...)
 }
 
 // completed withholds an answer that may be of a skill.
@@ -152,7 +203,7 @@ const maxCompleted = 100
 
 // completeSkill answers completion/complete for the files of a skill, if it is about one
 // that the agent sees.
-func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
+func (c *call) completeSkill(ref wire.Value, argument completion) (reply, bool) {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
 	cat, err := c.catalogue(ctx)
@@ -170,17 +221,14 @@ func (c *call) completeSkill(ref, argument wire.Value) (reply, bool) {
 }
 
 // completeFile completes the path of one of a skill's files.
-func (c *call) completeFile(s *skill, argument wire.Value) reply {
-	name, _ := argument.Get("name")
-	value, _ := argument.Get("value")
-	begin, ok := value.Str()
-	if !ok || !name.Equal(fileVariable) {
+func (c *call) completeFile(s *skill, argument completion) reply {
+	if argument.name != fileVariable {
 		return c.malformed("completion/complete completes no argument")
 	}
 	dst, n := []byte(`{"completion":{"values":[`), 0
 	for _, f := range s.files {
 		rest, _ := strings.CutPrefix(f.uri, s.root+"/")
-		if !strings.HasPrefix(rest, begin) || n == maxCompleted {
+		if !strings.HasPrefix(rest, argument.value) || n == maxCompleted {
 			continue
 		}
 		if n++; n > 1 {

@@ -163,7 +163,9 @@ func TestUnlistedSkillsAreNotCompleted(t *testing.T) {
 			}
 			w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 			inEras(t, w, "scout", func(t *testing.T, do ask) {
-				a := do("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+test.template+`"},"argument":{"name":"name","value":""}}`)
+				_, name, _ := strings.Cut(test.template, "{")
+				name, _, _ = strings.Cut(strings.Trim(name, "+"), "}")
+				a := do("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+test.template+`"},"argument":{"name":"`+name+`","value":""}}`)
 				if (a.Error == nil) != test.completed || mentions(a, hiddenText) != test.completed {
 					t.Errorf("%s by %s: %s", test.template, test.value, a.Raw)
 				}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capgate/proxy"
 )
 
@@ -39,6 +41,58 @@ func TestCompletionOfWhateverATemplateMayBecome(t *testing.T) {
 				t.Errorf("%d requests go up, want %d: %s", n, tt.goesUp, a.Raw)
 			}
 		})
+	}
+}
+
+// TestCompletionCarriesWhatIsDecided: what is given for a variable is some of what the agent may read, and
+// nothing else goes up.
+func TestCompletionCarriesWhatIsDecided(t *testing.T) {
+	const template = "notes://team/{a}/{b}"
+	s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"` + template + `","name":"n"}]`}}
+	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://team/*\"] }\n---\n"}, files(t, s))
+	scout := w.client("scout")
+	ask := func(rest string) said {
+		return scout.modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+template+`","root":"/"},`+rest+`}`, "{}")
+	}
+	for _, rest := range []string{
+		`"argument":{"name":"b","value":"../../priv/"}`,
+		`"argument":{"name":"b","value":"/etc/"}`,
+		`"argument":{"name":"root","value":"x"}`,
+		`"argument":{"name":"b","value":["../../priv"]}`,
+		`"argument":{"name":"b","value":null}`,
+		`"argument":{"name":"b"}`,
+		`"argument":{"value":"x"}`,
+		`"argument":{"name":"b","value":"x"},"context":{"arguments":{"a":"../priv"}}`,
+		`"argument":{"name":"b","value":"x"},"context":{"arguments":{"root":"/"}}`,
+		`"argument":{"name":"b","value":"x"},"context":{"arguments":{"a":["../priv"]}}`,
+		`"argument":{"name":"b","value":"x"},"context":{"arguments":["../priv"]}`,
+		`"argument":{"name":"b","value":"x"},"context":"../priv"`,
+	} {
+		if a := ask(rest); a.Error == nil {
+			t.Errorf("%s: %s", rest, a.Raw)
+		}
+	}
+	if n := len(s.calls()); n != 0 {
+		t.Fatalf("%d requests went up: %s", n, s.calls()[0].Params)
+	}
+	var went []string
+	for _, rest := range []string{
+		`"argument":{"name":"b","value":"\u0078-y","root":"/"},"context":{"arguments":{"a":"y"},"root":"/"},"root":"/"`,
+		`"argument":{"name":"b","value":""},"context":{}`,
+	} {
+		if a := ask(rest); a.Error != nil {
+			t.Fatalf("%s: %s", rest, a.Raw)
+		}
+		all := s.calls()
+		_, params, _ := strings.Cut(string(all[len(all)-1].Params), `"ref":`)
+		went = append(went, strings.TrimSuffix(params, "}"))
+	}
+	want := []string{
+		`{"type":"ref/resource","uri":"` + template + `"},"argument":{"name":"b","value":"x-y"},"context":{"arguments":{"a":"y"}}`,
+		`{"type":"ref/resource","uri":"` + template + `"},"argument":{"name":"b","value":""}`,
+	}
+	if diff := cmp.Diff(want, went); diff != "" {
+		t.Errorf("what goes up differs (-want +got):\n%s", diff)
 	}
 }
 

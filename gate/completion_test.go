@@ -1,0 +1,138 @@
+package gate_test
+
+import (
+	"testing"
+
+	"capgate/capability"
+	"capgate/gate"
+	"capgate/mapping"
+)
+
+// TestCompletion: a server is asked how a variable goes on only where what is given so far is some of what
+// the agent may read.
+func TestCompletion(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{
+		"some.md": record(`resource.read: { uris: ["docs://team/*"] }`, `fs.read: { in: /w, paths: [docs] }`),
+		"all.md":  record(`resource.read: { uris: ["docs://*", "repo://*"] }`, `fs.read: { in: /, paths: [.] }`),
+	})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for _, tt := range []struct {
+		template, name, value string
+		others                map[string]string
+		some, all             bool
+	}{
+		{"docs://team/{path}", "path", "", nil, true, true},
+		{"docs://team/{path}", "path", "pay", nil, true, true},
+		{"docs://team/{path}", "path", "pay.", nil, true, true},
+		{"docs://team/{path}", "path", "a/b", nil, true, true},
+		{"docs://team/{path}", "path", "a/", nil, true, true},
+		{"docs://team/{+path}", "path", "a/b/", nil, true, true},
+		{"docs://team/{path*}", "path", "a", nil, true, true},
+		{"docs://team/{*path}", "path", "a", nil, true, true},
+		{"docs://team/{path:10}", "path", "a", nil, true, true},
+		{"docs://team{/path}", "path", "a", nil, true, true},
+		{"docs://team/{a}-{b}", "b", "x", map[string]string{"a": "y"}, true, true},
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": ""}, true, true},
+		{"docs://team/{a,b}", "b", "x", map[string]string{"a": "y"}, true, true},
+		{"docs://team/x{?q}", "q", "/a", nil, true, true},
+		{"docs://team/x?q={q}", "q", "C:/a", nil, true, true},
+		{"docs://{box}/{path}", "box", "te", nil, false, true},
+		{"docs://{box}/{path}", "path", "a", map[string]string{"box": "team"}, false, true},
+
+		// It leads further up.
+		{"docs://team/{path}", "path", "../priv/", nil, false, false},
+		{"docs://team/{path}", "path", "../priv/x", nil, false, false},
+		{"docs://team/{path}", "path", "..", nil, false, false},
+		{"docs://team/{path}", "path", ".", nil, false, false},
+		{"docs://team/{path}", "path", "a/..", nil, false, false},
+		{"docs://team/{path}", "path", "a/../..", nil, false, false},
+		{"docs://team/{path}", "path", "a/.../b", nil, false, true},
+		{"docs://team/{path}", "path", "%2e%2e/priv", nil, false, false},
+		{"docs://team/{path}", "path", "%2e%2e%2fpriv", nil, false, false},
+		{"docs://team/{path}", "path", "..;/priv", nil, false, false},
+		{"docs://team/{path}", "path", `..\priv`, nil, false, false},
+		{"docs://team/{path}", "path", "..\x00/priv", nil, false, false},
+		{"docs://team/{path}", "path", "..\n/priv", nil, false, false},
+		{"docs://team/{+path}", "path", "../priv/", nil, false, false},
+		{"docs://team/{path*}", "path", "../priv/", nil, false, false},
+		{"docs://team{/path}", "path", "../priv/", nil, false, false},
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "../priv"}, false, false},
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": ".."}, false, false},
+		{"docs://team/{a}/{b}", "a", "x", map[string]string{"b": "../../priv"}, false, false},
+		{"docs://team/{a,b}", "b", "x", map[string]string{"a": "../priv"}, false, false},
+
+		// It begins anew.
+		{"docs://team/{path}", "path", "/", nil, false, false},
+		{"docs://team/{path}", "path", "/root/.", nil, false, false},
+		{"docs://team/{path}", "path", "//host/share", nil, false, false},
+		{"docs://team/{path}", "path", "~root/", nil, false, false},
+		{"docs://team/{path}", "path", "C:a", nil, false, false},
+		{"docs://team/{path}", "path", "file:///etc/", nil, false, false},
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "/etc"}, false, false},
+
+		// It is a variable that the template has not.
+		{"docs://team/{path}", "root", "x", nil, false, false},
+		{"docs://team/{path}", "", "x", nil, false, false},
+		{"docs://team/{path}", "path", "x", map[string]string{"root": "/etc"}, false, false},
+		{"docs://team/{}", "", "x", nil, false, false},
+		{"docs://team/all", "path", "x", nil, false, false},
+
+		// A file is read by its path, wherever that leads.
+		{"file:///w/docs/{path}", "path", "a/", nil, true, true},
+		{"file:///w/docs/{path}", "path", "../secret/", nil, false, true},
+		{"file:///w/docs/{path}", "path", "..", nil, false, true},
+		{"file:///w/docs/{path}", "path", "../docs/a", nil, true, true},
+		{"file:///w/docs/{path}", "path", "/etc/pass", nil, false, false},
+		{"file:///{+path}", "path", "etc/pass", nil, false, true},
+		{"file:///{+path}", "path", "w/docs/", nil, false, true},
+		{"file:///{+path}", "path", "/etc/pass", nil, false, false},
+	} {
+		for agent, want := range map[string]bool{"agents/some": tt.some, "agents/all": tt.all} {
+			v := g.Completion(agent, r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
+			if v.Decision.Allowed() != want {
+				t.Errorf("%s completes %s of %s with %q beside %q: %v %s", agent, tt.name, tt.template, tt.value, tt.others, v.Decision, v.Why)
+			}
+		}
+	}
+}
+
+// TestCompletionOfOneLevel: what is in a folder is told to nobody who may read the folder's files only.
+func TestCompletionOfOneLevel(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{"flat.md": record(`fs.read: { in: /srv, paths: ["*"] }`)})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for value, want := range map[string]bool{"": true, "s": true, "s/": false, "s/x": false, "..": false} {
+		v := g.Completion("agents/flat", r, gate.Completing{Template: "file:///srv/{name}", Name: "name", Value: value})
+		if v.Decision.Allowed() != want {
+			t.Errorf("it completes %q: %v", value, v.Decision)
+		}
+	}
+}
+
+// TestCompletionIsAbout: whoever looks at the event reads what was asked for.
+func TestCompletionIsAbout(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*"] }`)})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for value, want := range map[string]string{
+		"pay":  "docs://team/pay",
+		"":     "docs://team/",
+		"a/":   "docs://team/a/",
+		"/etc": "docs://team//etc",
+	} {
+		v := g.Completion("agents/some", r, gate.Completing{Template: "docs://team/{path}", Name: "path", Value: value})
+		if need := v.Decision.Need(); need == nil || need.Object() != want || !v.Decision.Allowed() && v.Argument != "path" {
+			t.Errorf("of %q it is about %v, and the argument %q", value, need, v.Argument)
+		}
+	}
+}
