@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	soon      = time.Millisecond // after another write one may go without a word
 	longWrite = time.Millisecond
 	told      = 100 // times as long as a long write took, the scheduler is told of others
 )
@@ -18,6 +19,7 @@ type File struct {
 	*os.File
 	raw   syscall.RawConn // nil where nothing goes without a word
 	out   transfer
+	last  time.Time // one was over
 	until time.Time // the scheduler is told
 }
 
@@ -34,13 +36,24 @@ func NewFile(f *os.File) *File {
 // Write writes all there is.
 func (f *File) Write(p []byte) (int, error) {
 	began := time.Now()
-	if f.raw == nil || len(p) == 0 || len(p) > maxPiece || began.Before(f.until) {
-		return f.File.Write(p)
+	write := f.File.Write
+	if f.raw != nil && len(p) > 0 && len(p) <= maxPiece && f.isBusy(began) {
+		write = f.unannounced
 	}
+	n, err := write(p)
+	f.last = time.Now()
+	if took := f.last.Sub(began); took > longWrite {
+		f.until = f.last.Add(told * took)
+	}
+	return n, err
+}
+
+// isBusy reports whether there is a reason to hurry, and none to fear that it takes long.
+func (f *File) isBusy(now time.Time) bool { return now.Sub(f.last) < soon && !now.Before(f.until) }
+
+// unannounced writes without a word.
+func (f *File) unannounced(p []byte) (int, error) {
 	n, err := f.out.move(p, f.raw.Write)
-	if took := time.Since(began); took > longWrite {
-		f.until = began.Add(told * took)
-	}
 	var failed syscall.Errno
 	switch {
 	case err == nil:

@@ -25,8 +25,8 @@ func TestFileWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := brief.NewFile(f)
-	if b.IsUnannounced() != brief.IsServed {
-		t.Errorf("a file on this machine is written without a word: %v", b.IsUnannounced())
+	if b.IsLocal() != brief.IsServed {
+		t.Errorf("a file on this machine may be written without a word: %v", b.IsLocal())
 	}
 	var want strings.Builder
 	for _, length := range []int{0, 1, 1000, 64 << 10, 1 << 20} {
@@ -59,7 +59,9 @@ func TestFileFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, want := tt.open(t).Write([]byte("x"))
 			f := tt.open(t)
-			n, err := brief.NewFile(f).Write([]byte("x"))
+			b := brief.NewFile(f)
+			b.Hurry()
+			n, err := b.Write([]byte("x"))
 			if n != 0 || !errors.Is(err, tt.is) || err.Error() != want.Error() {
 				t.Errorf("a file says %v, and it says %v", want, err)
 			}
@@ -85,6 +87,7 @@ func open(t *testing.T, name string, flag int) *os.File {
 func TestFileClosedLater(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_WRONLY)
 	b := brief.NewFile(f)
+	b.Hurry()
 	_ = f.Close()
 	_, want := f.Write([]byte("x"))
 	if _, err := b.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) || err.Error() != want.Error() {
@@ -100,15 +103,15 @@ func TestFileElsewhere(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	if brief.NewFile(w).IsUnannounced() {
-		t.Error("a pipe is written to without a word")
+	if brief.NewFile(w).IsLocal() {
+		t.Error("a pipe may be written to without a word")
 	}
 }
 
-// TestFileSlow writes to what takes long twice. Whatever else goes on in this process waits for
-// the first write at most.
-func TestFileSlow(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+// fifo is a file on this machine that takes pieces, and has a program read so many of them
+// and pause before each.
+func fifo(t *testing.T, pauses string) *brief.File {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
@@ -118,46 +121,111 @@ func TestFileSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := brief.NewFile(os.NewFile(uintptr(fd), name))
-	defer b.Close()
-	if b.IsUnannounced() != brief.IsServed {
-		t.Fatalf("it is written to without a word: %v", b.IsUnannounced())
-	}
-	piece := make([]byte, 64<<10) // as much as one takes
-	if _, err := b.Write(piece); err != nil {
-		t.Fatal(err)
-	}
-	reader := exec.CommandContext(t.Context(), "sh", "-c", "sleep 0.05; head -c 65536; sleep 0.3; head -c 65536")
+	t.Cleanup(func() { _ = b.Close() })
+	reader := exec.CommandContext(t.Context(), "sh", "-c", `for p in $0; do sleep $p; head -c 65536; done`, pauses)
 	reader.Stdin = open(t, name, os.O_RDONLY)
 	if err := reader.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = reader.Wait() }()
-	if _, err := b.Write(piece); err != nil {
-		t.Fatal(err)
-	}
-	if b.IsUnannounced() {
-		t.Error("a write that took long is followed by others without a word")
-	}
-	var meanwhile atomic.Int64
-	stop := make(chan struct{})
+	t.Cleanup(func() { _ = reader.Wait() })
+	return b
+}
+
+// meanwhile counts what goes on in this process while something is done.
+func meanwhile(do func()) int64 {
+	var ticks atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		for tick := time.NewTicker(5 * time.Millisecond); ; {
+		defer close(stopped)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
 			select {
 			case <-tick.C:
-				meanwhile.Add(1)
+				ticks.Add(1)
 			case <-stop:
-				tick.Stop()
 				return
 			}
 		}
 	}()
+	do()
+	n := ticks.Load()
+	close(stop)
+	<-stopped
+	return n
+}
+
+// TestFileSlow writes to what takes long twice. Whatever else goes on in this process waits for
+// the first write at most.
+func TestFileSlow(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b, piece := fifo(t, "0.05 0.3"), make([]byte, 64<<10)
+	for range 2 { // the first of which it takes
+		b.Hurry()
+		if _, err := b.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.IsUnannounced() {
+		t.Error("a write that took long is followed by others without a word")
+	}
+	b.Hurry()
+	if n := meanwhile(func() {
+		if _, err := b.Write(piece); err != nil {
+			t.Error(err)
+		}
+	}); n < 10 {
+		t.Errorf("nothing went on while it was written: %d", n)
+	}
+}
+
+// TestFileAlone writes to what takes long, some time after the write before: it is announced, as
+// nobody is in a hurry.
+func TestFileAlone(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b, piece := fifo(t, "0.3"), make([]byte, 64<<10)
 	if _, err := b.Write(piece); err != nil {
 		t.Fatal(err)
 	}
-	if n := meanwhile.Load(); n < 10 {
+	time.Sleep(5 * time.Millisecond)
+	if n := meanwhile(func() {
+		if _, err := b.Write(piece); err != nil {
+			t.Error(err)
+		}
+	}); n < 10 {
 		t.Errorf("nothing went on while it was written: %d", n)
 	}
-	close(stop)
+}
+
+// TestFileStaysQuick writes to a quick file: it goes on without a word.
+func TestFileStaysQuick(t *testing.T) {
+	for range 20 { // others have the processor for longer now and then
+		b := brief.NewFile(open(t, filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_WRONLY))
+		for range 10 {
+			if _, err := b.Write([]byte("line\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.IsUnannounced() == brief.IsServed {
+			return
+		}
+	}
+	t.Error("no write to a quick file is followed by one without a word")
+}
+
+// TestFileLong writes a long piece, which is announced.
+func TestFileLong(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b := fifo(t, "0.3 0")
+	b.Hurry()
+	n := meanwhile(func() {
+		if _, err := b.Write(make([]byte, 128<<10)); err != nil {
+			t.Error(err)
+		}
+	})
+	if n < 10 {
+		t.Errorf("nothing went on while it was written: %d", n)
+	}
 }
 
 func BenchmarkFile(b *testing.B) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package brief_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build unix
+
 package brief_test
 
 import (
@@ -205,6 +207,28 @@ func fmtOf(n int, err error) string {
 		text += " timeout"
 	}
 	return text
+}
+
+// TestSocketSaysHowFar writes until it is too late: what is said to be written is there.
+func TestSocketSaysHowFar(t *testing.T) {
+	networks(t, func(t *testing.T, here, there net.Conn) {
+		s, said := brief.NewSocket(here), int64(0)
+		_ = here.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			n, err := s.Write(make([]byte, 60_000))
+			said += int64(n)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if n != 60_000 || err != nil {
+				t.Fatalf("%d bytes were written, and %v", n, err)
+			}
+		}
+		_ = here.Close()
+		if came, err := io.Copy(io.Discard, there); came != said || err != nil {
+			t.Errorf("%d bytes came of %d, and %v", came, said, err)
+		}
+	})
 }
 
 // TestSocketOfNoFile goes by the connection itself.

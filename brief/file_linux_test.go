@@ -19,6 +19,7 @@ func TestFileSaysHowFar(t *testing.T) {
 	defer signal.Stop(heard)
 	f := open(t, filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_WRONLY)
 	b := brief.NewFile(f)
+	b.Hurry()
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
