@@ -22,13 +22,16 @@ type Edit struct {
 	Blocked string
 }
 
-// Edit finds the grants that an agent lacks for a call, and tries them: none is
-// named that would be clamped away, or that something else would deny in its turn.
-func (g *Gate) Edit(agent string, d *Declaration, needs []mapping.Need) Edit {
+// Edit finds the grants that an agent lacks for a call, of a tool if it is of one, and tries them:
+// none is named that would be clamped away, or that something else would deny in its turn.
+func (g *Gate) Edit(agent, tool string, d *Declaration, needs []mapping.Need) Edit {
 	ag, ok := g.Roster.Agent(agent)
 	line, denied := g.lineage(agent, nil)
 	if !ok || denied != nil || ag.Record == nil {
 		return Edit{Blocked: "the record cannot be loaded"}
+	}
+	if entry, _ := approver(line, tool, needs); entry != "" {
+		return Edit{Blocked: "approve: in the record, or in one above it, lists " + entry + ", and there is no way to say yes yet"}
 	}
 	e := Edit{ByHand: ag.Record.Dialect != capability.Egghead}
 	root := g.Roster.Root(ag)

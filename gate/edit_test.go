@@ -73,7 +73,7 @@ func TestEditOfAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	need := capability.Net("net.get", target.Resolved(netip.MustParseAddr("10.0.0.1")))
-	e := g.Edit("scout", nil, []mapping.Need{{Requirement: need}})
+	e := g.Edit("scout", "up.t", nil, []mapping.Need{{Requirement: need}})
 	if len(e.Grants) > 0 || !strings.Contains(e.Blocked, "address") || strings.Contains(e.Blocked, "10.0.0.1") {
 		t.Errorf("got %v, blocked by %q", e.Grants, e.Blocked)
 	}
@@ -82,7 +82,30 @@ func TestEditOfAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	need = capability.Net("net.get", other.Resolved(netip.MustParseAddr("8.8.8.8")))
-	if e := g.Edit("scout", nil, []mapping.Need{{Requirement: need}}); len(e.Grants) != 1 || e.Blocked != "" {
+	if e := g.Edit("scout", "up.t", nil, []mapping.Need{{Requirement: need}}); len(e.Grants) != 1 || e.Blocked != "" {
 		t.Errorf("got %v, blocked by %q, of a public one", e.Grants, e.Blocked)
+	}
+}
+
+// TestEditOfApproval: no grant is named where somebody would have to approve the call all the same.
+func TestEditOfApproval(t *testing.T) {
+	path, err := capability.View{Cwd: "/w"}.Path("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := []mapping.Need{{Requirement: capability.File("fs.read", path)}}
+	for entry, blocked := range map[string]bool{"fs.read": true, "fs.*": true, "files.read": true, "files.*": true, "*": true, "fs.write": false, "web.*": false} {
+		for _, in := range []string{"scout", "lead"} {
+			records := map[string]string{
+				"scout.md": "---\nclass: agent\nparent: agents/lead\ncapabilities: []\n---\n",
+				"lead.md":  "---\nclass: agent\ncapabilities: [\"fs.read{in=/w,paths=[.]}\"]\n---\n",
+			}
+			records[in+".md"] = strings.Replace(records[in+".md"], "class: agent\n", "class: agent\napprove: [\""+entry+"\"]\n", 1)
+			g := gateOf(t, records)
+			e := g.Edit("scout", "files.read", nil, needs)
+			if (e.Blocked != "") != blocked || blocked != strings.Contains(e.Blocked, entry) || blocked != (len(e.Grants) == 0) {
+				t.Errorf("approve: %s of %s: got %v, blocked by %q", entry, in, e.Grants, e.Blocked)
+			}
+		}
 	}
 }

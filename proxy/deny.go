@@ -128,7 +128,7 @@ func (c *call) denial(v gate.Verdict) denial {
 		c.advise(&d, v)
 	case v.Approve != "":
 		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
-		d.hint = "somebody must approve it first"
+		d.hint = "do without it: there is no way to approve it yet, but that the operator takes " + v.Approve + " out of approve:"
 	case d.code == capability.CapabilityAbsent && need == nil: // what the client, or may_ask, lacks
 		d.why, d.hint = strings.TrimPrefix(v.Why, "capgate: "), "do without it"
 	case need != nil:
@@ -264,7 +264,11 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		d.hint = "ask the operator for a grant of " + string(v.Verb)
 		return
 	}
-	e := c.policy.Gate.Edit(c.agent, c.declared, needs)
+	tool := ""
+	if c.method == "tools/call" {
+		tool = c.target
+	}
+	e := c.policy.Gate.Edit(c.agent, tool, c.declared, needs)
 	before := stay + ", or "
 	switch {
 	case d.held == nil:

@@ -223,7 +223,7 @@ func TestResourcesThatWaitAreListed(t *testing.T) {
 			t.Errorf("%s: %s", list, a.Raw)
 		}
 	}
-	if d := denialOf(t, c.request("resources/read", `{"uri":"note://it"}`)); d.Code != "requires_approval" {
+	if d := denialOf(t, c.request("resources/read", `{"uri":"note://it"}`)); d.Code != "requires_approval" || !strings.Contains(d.Hint, "takes resource.read out of approve:") {
 		t.Errorf("%+v", d)
 	}
 }
