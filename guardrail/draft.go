@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"hash"
 	"strconv"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -137,7 +136,7 @@ func appendRune(buf []byte, r rune) []byte {
 		return append(buf, `\t`...)
 	case r == utf8.RuneError:
 		return append(buf, `\ufffd`...)
-	case !hidden(r):
+	case !Hidden(r):
 		return utf8.AppendRune(buf, r)
 	case r > 0xffff:
 		r -= 0x10000
@@ -148,11 +147,4 @@ func appendRune(buf []byte, r rune) []byte {
 
 func appendUnit(buf []byte, u rune) []byte {
 	return append(buf, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
-}
-
-// hidden reports whether a rune shows nothing by itself, or changes how its
-// neighbours are shown: controls, marks of direction, joiners, fillers.
-func hidden(r rune) bool {
-	return !unicode.IsPrint(r) || r >= 0x80 && unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
-		unicode.Is(unicode.Variation_Selector, r)
 }

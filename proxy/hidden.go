@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"capgate/guardrail"
 )
 
 // hiddenIn returns the first character that a person who looks at the text does
@@ -38,7 +40,7 @@ func isSeen(prev, c rune, rest []byte) bool {
 	case asText, asPicture:
 		return isPicture(prev) || strings.ContainsRune("0123456789#*‼⁉〰〽", prev)
 	}
-	return c&0xfffe != 0xfffe && !unicode.In(c, unicode.C, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return !guardrail.Unseen(c)
 }
 
 // What emoji are put together with. Anywhere else it carries text that nobody

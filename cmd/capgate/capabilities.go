@@ -117,7 +117,7 @@ func gapText(gap capability.Gap) string {
 
 func (a *app) printAuthority(v authority) {
 	u := a.ui
-	u.printf("%s  %s\n", u.paint(bold, v.ID), u.paint(faint, u.short(v.File)+", "+v.Dialect))
+	u.printf("%s  %s\n", u.paint(bold, v.ID), u.paint(faint, cell(u.short(v.File)+", "+v.Dialect)))
 	for _, line := range []struct{ name, text string }{
 		{"parent", v.Parent},
 		{"root", v.Root},
@@ -154,7 +154,7 @@ func (a *app) printGrants(grants []grantView) {
 		if g.Inert != "" {
 			continue
 		}
-		u.printf("  %s %-*s  %s\n", u.paint(riskColor(g.risk), fmt.Sprintf("%-6s", g.Risk)), width, plain(g.Grant), u.paint(faint, u.source(g)))
+		u.printf("  %s %-*s  %s\n", u.paint(riskColor(g.risk), fmt.Sprintf("%-6s", g.Risk)), width, cell(g.Grant), u.paint(faint, u.source(g)))
 		for _, note := range []struct{ word, text string }{{"wide", g.Wide}, {"clamped", g.Clamped}, {"narrowed", g.Beyond}, {"unasked", g.Unasked}} {
 			if note.text != "" {
 				u.printf("         %s %s\n", u.paint(yellow, note.word+":"), plain(note.text))
@@ -163,12 +163,12 @@ func (a *app) printGrants(grants []grantView) {
 	}
 	for _, g := range grants {
 		if g.Inert != "" {
-			u.printf("  %s %s  %s\n         %s\n", u.paint(faint, "inert "), plain(g.Grant), u.paint(faint, u.source(g)), plain(g.Inert))
+			u.printf("  %s %s  %s\n         %s\n", u.paint(faint, "inert "), cell(g.Grant), u.paint(faint, u.source(g)), plain(g.Inert))
 		}
 	}
 }
 
 // source says where a grant stands, or what it came from.
 func (u *ui) source(g grantView) string {
-	return strings.TrimSpace(u.place(g.pos) + " " + g.Origin)
+	return cell(strings.TrimSpace(u.place(g.pos) + " " + g.Origin))
 }

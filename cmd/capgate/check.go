@@ -200,7 +200,7 @@ func malformed(err error) (string, bool) {
 
 // failed writes one policy test that failed.
 func (u *ui) failed(o outcome) string {
-	return fmt.Sprintf("%s: %s %s %s: want %s, got %s", u.place(o.Pos), u.paint(red, "failed"), o.Agent, plain(o.Test), o.Want, plain(o.Got))
+	return fmt.Sprintf("%s: %s %s %s: want %s, got %s", plain(u.place(o.Pos)), u.paint(red, "failed"), o.Agent, plain(o.Test), o.Want, plain(o.Got))
 }
 
 func (a *app) printReport(r report) {

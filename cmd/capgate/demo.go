@@ -179,7 +179,7 @@ func (a *app) show(s *scene) {
 	}
 	head("The agent asks for its tools, of which the server has more")
 	for _, name := range s.Tools {
-		u.printf("  %s\n", plain(name))
+		u.printf("  %s\n", cell(name))
 	}
 	for _, c := range s.Calls {
 		head("The agent calls files__read of " + c.Path)

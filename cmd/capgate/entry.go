@@ -22,35 +22,34 @@ func (u *ui) effect(e *guardrail.Event) string {
 		}
 		return "done"
 	}
-	return u.paint(faint, plain(e.Kind))
+	return u.paint(faint, cell(e.Kind))
 }
 
 // printEvent writes an event as one line: when, who, what became of it, which
 // tool, what it needs, why, and its reference.
 func (a *app) printEvent(e *guardrail.Entry) {
-	words := []string{e.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", plain(orDash(e.Agent))), a.ui.effect(&e.Event)}
+	line := []string{e.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", cell(orDash(e.Agent))), a.ui.effect(&e.Event)}
+	var words []string
 	switch e.Kind {
 	case guardrail.Outcome:
-		words = append(words, plain(subject(&e.Event)), plain(outcomeText(&e.Event)))
+		words = append(words, subject(&e.Event), outcomeText(&e.Event))
 	case guardrail.Decision:
-		words = append(words, plain(orDash(subject(&e.Event))))
+		words = append(words, orDash(subject(&e.Event)))
 	default:
-		words = append(words, plain(subject(&e.Event)), plain(e.Text), plain(e.Error))
+		words = append(words, subject(&e.Event), e.Text, e.Error)
 	}
 	if e.Kind != guardrail.Outcome {
 		for _, n := range e.Needs {
-			words = append(words, plain(strings.TrimSpace(n.Verb+" "+n.Object)))
+			words = append(words, strings.TrimSpace(n.Verb+" "+n.Object))
 		}
-		words = append(words, plain(e.Code))
+		words = append(words, e.Code)
 	}
-	words = append(words, a.ui.paint(faint, e.Ref))
-	var line []string
 	for _, w := range words {
 		if w != "" {
-			line = append(line, w)
+			line = append(line, cell(w))
 		}
 	}
-	a.ui.printf("%s\n", strings.Join(line, "  "))
+	a.ui.printf("%s\n", strings.Join(append(line, a.ui.paint(faint, e.Ref)), "  "))
 }
 
 func orDash(text string) string {
@@ -92,7 +91,7 @@ func (a *app) printWhole(e *guardrail.Entry) {
 	u := a.ui
 	u.printf("%s", u.effect(&e.Event))
 	if e.Code != "" {
-		u.printf("  %s", plain(e.Code))
+		u.printf("  %s", cell(e.Code))
 	}
 	u.printf("\n")
 	u.row("event", e.Ref, fmt.Sprintf("%s, number %d", e.File, e.Seq))
@@ -110,7 +109,7 @@ func (a *app) printWhole(e *guardrail.Entry) {
 	for _, n := range e.Needs {
 		at := ""
 		if n.Argument != "" {
-			at = "argument " + plain(n.Argument)
+			at = "argument " + n.Argument
 		}
 		u.row("needs", strings.TrimSpace(n.Verb+" "+n.Object), at)
 		for _, other := range n.Also {

@@ -252,17 +252,22 @@ func (a *app) printExplanation(x explanation) {
 	u.row("blocked", x.Blocked, "")
 	u.row("note", x.Note, "")
 	for _, e := range x.Allow {
-		u.row("to allow", a.here(e.command()), "")
+		u.rowOf("to allow", plain(a.here(e.command())), "")
 	}
 }
 
 // row writes one line of what is known of something, its place faint behind it.
 func (u *ui) row(name, text, at string) {
-	if text == "" {
-		return
+	if text != "" {
+		u.rowOf(name, cell(text), at)
 	}
+}
+
+// rowOf does so for a text that is ready to be printed: of a command, to be typed as it stands,
+// not even the blanks are touched.
+func (u *ui) rowOf(name, shown, at string) {
 	if at != "" {
-		at = "  " + u.paint(faint, plain(at))
+		at = "  " + u.paint(faint, cell(at))
 	}
-	u.printf("  %-8s %s%s\n", name, plain(text), at)
+	u.printf("  %-8s %s%s\n", name, shown, at)
 }

@@ -91,7 +91,7 @@ func (k kept) pinned(named []string) ([]pinRow, error) {
 		}
 	}
 	if len(rows) == 0 && len(named) > 0 {
-		return nil, &exit{exitRed, fmt.Errorf("nothing is pinned of %s", plain(strings.Join(named, " "))), "capgate pins list shows what is; a server is seen when the first agent asks for its tools"}
+		return nil, &exit{exitRed, fmt.Errorf("nothing is pinned of %s", strings.Join(named, " ")), "capgate pins list shows what is; a server is seen when the first agent asks for its tools"}
 	}
 	return rows, nil
 }
@@ -153,12 +153,12 @@ func (a *app) printPin(r pinRow) {
 	state := u.paint(green, "pinned") + "  seen first"
 	switch {
 	case r.Hidden != "":
-		state = u.paint(red, "hidden") + "  " + plain(r.Hidden)
+		state = u.paint(red, "hidden") + "  " + cell(r.Hidden)
 	case r.Pinned.Approved != "":
 		state = u.paint(green, "pinned") + "  approved " + r.Pinned.Approved
 	}
 	d := r.pin.Offered()
-	u.printf("%-12s %-28s %s  %s\n", plain(r.Upstream), plain(r.Tool), d.Hash[:12], state)
+	u.printf("%-11s  %-27s  %s  %s\n", cell(r.Upstream), cell(r.Tool), d.Hash[:12], state)
 }
 
 func (a *app) pinsDiff() *cobra.Command {
@@ -209,7 +209,7 @@ const around = 3 // lines that are shown before and behind each that differs
 
 func (a *app) printDifference(r pinRow) {
 	u := a.ui
-	u.printf("%s %s\n", u.paint(bold, plain(r.Upstream+" "+r.Tool)), u.paint(red, plain(r.Hidden)))
+	u.printf("%s  %s\n", u.paint(bold, cell(r.Upstream)+" "+cell(r.Tool)), u.paint(red, plain(r.Hidden)))
 	if r.Pinned != nil {
 		u.row("pinned", r.Pinned.Hash, "seen "+r.Pinned.Seen)
 	}
@@ -228,7 +228,7 @@ func (a *app) printDifference(r pinRow) {
 			u.printf("    %s\n", u.paint(faint, "..."))
 		}
 		color := map[byte]string{'-': red, '+': green, ' ': faint}[line.Sign]
-		u.printf("  %s\n", u.paint(color, plain(string(line.Sign)+" "+line.Text)))
+		u.printf("  %s\n", u.paint(color, string(line.Sign)+" "+line.Text)) // what would not be seen is written out in it
 	}
 	if r.Hidden != "" {
 		u.note("to approve it: %s", a.here(fmt.Sprintf("capgate pins approve %s %s %s", r.Upstream, word(r.Tool), r.pin.Offered().Hash)))

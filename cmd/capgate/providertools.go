@@ -55,7 +55,7 @@ func (a *app) providersList() *cobra.Command {
 				case l.Configured:
 					state = "subdomains: " + l.Subdomains
 				}
-				a.ui.printf("%-10s  %-44s  %s\n", l.Name, plain(l.URL), a.ui.paint(faint, state))
+				a.ui.printf("%-10s  %-44s  %s\n", l.Name, cell(l.URL), a.ui.paint(faint, state))
 			}
 			return nil
 		},

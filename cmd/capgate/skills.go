@@ -74,7 +74,7 @@ func title(skill, upstream string) string {
 	if upstream != "" {
 		skill += " (upstream " + upstream + ")"
 	}
-	return plain(skill)
+	return cell(skill)
 }
 
 // skillRow says of a skill how an agent sees it.
@@ -334,7 +334,7 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 		u.row("because", r.Why, "")
 	}
 	if r.Waits != "" {
-		u.row("look at", a.here(r.Waits), "what waits, and how it is approved")
+		u.rowOf("look at", plain(a.here(r.Waits)), "what waits, and how it is approved")
 	}
 	for _, m := range r.Missing {
 		u.row("needs", m.Need, m.Token)
@@ -342,7 +342,7 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 			u.row("lacks", m.Beyond, "")
 		}
 		for _, e := range m.Allow {
-			u.row("to show", a.here(e.command()), "")
+			u.rowOf("to show", plain(a.here(e.command())), "")
 		}
 		if m.Blocked != "" {
 			u.row("blocked", m.Blocked, "")
@@ -353,7 +353,7 @@ func (a *app) printHidden(ag *agents.Agent, r skillRow) {
 		if len(r.Besides) > 0 {
 			besides = ", and with " + strings.Join(r.Besides, ", ") + ", which it needs besides"
 		}
-		u.row("or", fmt.Sprintf("once somebody has read it and what clients do with its text%s: skills: { vouched: { %q: %q } }", besides, r.Skill, r.Vouch), "")
+		u.rowOf("or", plain(fmt.Sprintf("once somebody has read it and what clients do with its text%s: skills: { vouched: { %q: %q } }", besides, r.Skill, r.Vouch)), "")
 	}
 }
 

@@ -301,7 +301,11 @@ func (a *app) printToken(v tokenView) {
 	if v.State == tokenOrphan || v.State == tokenWithheld {
 		text += ", of no use: the agent has " + a.ui.paint(red, v.State)
 	}
-	a.ui.printf("%s\n", strings.TrimRight(fmt.Sprintf("%s  %-20s issued %s, %s  %s", v.ID, v.Agent, v.Created, text, a.ui.paint(faint, plain(v.Note))), " "))
+	note := ""
+	if v.Note != "" {
+		note = "  " + a.ui.paint(faint, cell(v.Note))
+	}
+	a.ui.printf("%s  %-20s issued %s, %s%s\n", v.ID, v.Agent, v.Created, text, note)
 }
 
 func (a *app) tokenRevoke() *cobra.Command {

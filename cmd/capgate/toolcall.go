@@ -351,14 +351,15 @@ func (a *app) printNeeds(x explanation) {
 		if n.Decision == capability.Allow.String() {
 			color = green
 		}
-		at := strings.TrimSpace(n.Grant + "  " + u.short(n.Source))
-		if at == "" {
-			at = n.Code
+		at := []string{n.Argument, n.Grant, u.short(n.Source)}
+		if n.Grant == "" && n.Source == "" {
+			at = append(at, n.Code)
 		}
-		if n.Argument != "" {
-			at = plain(n.Argument) + "  " + at
+		at = slices.DeleteFunc(at, func(text string) bool { return text == "" })
+		for i, text := range at {
+			at[i] = cell(text)
 		}
-		u.printf("  %-8s %s  %s  %s\n", "needs", u.paint(color, n.Decision), plain(n.Need), u.paint(faint, at))
+		u.printf("  %-8s %s  %s  %s\n", "needs", u.paint(color, n.Decision), cell(n.Need), u.paint(faint, strings.Join(at, "  ")))
 	}
 	if more := len(rows) - mostNeeds; more > 0 {
 		u.row("needs", fmt.Sprintf("and %d more", more), "")

@@ -91,7 +91,7 @@ func (a *app) printTools(shown []proxy.Shown, all bool) {
 		if !t.Visible {
 			hidden++
 		}
-		if n := len(plain(t.Name)); (t.Visible || all) && n <= mostName {
+		if n := len(cell(t.Name)); (t.Visible || all) && n <= mostName {
 			width = max(width, n)
 		}
 	}
@@ -99,7 +99,7 @@ func (a *app) printTools(shown []proxy.Shown, all bool) {
 		if !t.Visible && !all {
 			continue
 		}
-		name := plain(t.Name)
+		name := cell(t.Name)
 		if len(name) > width {
 			u.printf("%s\n", name)
 			name = ""
@@ -127,20 +127,20 @@ const (
 // required says what calls of a tool need, or why it is hidden.
 func required(t proxy.Shown) string {
 	if !t.Visible {
-		return fmt.Sprintf("hidden: %s: %s", t.Code, plain(t.Why))
+		return fmt.Sprintf("hidden: %s: %s", t.Code, cell(t.Why))
 	}
 	var parts []string
 	for i := 0; i < len(t.Requires); i++ {
 		r := t.Requires[i]
 		if r.Fixed != "" {
-			parts = append(parts, plain(r.Fixed))
+			parts = append(parts, cell(r.Fixed))
 			continue
 		}
 		verbs := alternatives(r.Verbs)
 		for ; i+1 < len(t.Requires) && t.Requires[i+1].Argument == r.Argument; i++ {
 			verbs += ", " + alternatives(t.Requires[i+1].Verbs)
 		}
-		parts = append(parts, plain(r.Argument)+": "+verbs)
+		parts = append(parts, cell(r.Argument)+": "+verbs)
 	}
 	if len(parts) == 0 {
 		return "no grant"

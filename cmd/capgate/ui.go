@@ -70,7 +70,7 @@ func riskColor(r capability.Risk) string { return [...]string{green, yellow, red
 func severityColor(s capability.Severity) string { return [...]string{faint, yellow, red}[s] }
 
 // printf writes to standard output, as it is: what others have written goes through plain
-// first.
+// or cell first, once.
 func (u *ui) printf(format string, a ...any) { u.write(u.std.out, format, a...) }
 
 // write keeps in mind that what was asked for is lost. Of the rest nobody could be told.
@@ -132,18 +132,18 @@ func (u *ui) wrong(text, hint string) {
 	}
 }
 
-// place writes a position as seen from the working directory.
+// place is a position as seen from the working directory.
 func (u *ui) place(p capability.Pos) string {
 	p.File = u.short(p.File)
-	return plain(p.String())
+	return p.String()
 }
 
-// short writes a file as seen from the working directory, when it lies below it.
+// short is a file as seen from the working directory, when it lies below it.
 func (u *ui) short(file string) string {
 	if rel, ok := strings.CutPrefix(file, u.std.dir+"/"); ok && u.std.dir != "" {
-		return plain(rel)
+		return rel
 	}
-	return plain(file)
+	return file
 }
 
 func (u *ui) line(w io.Writer, color, word, text string) {
@@ -156,7 +156,7 @@ func (u *ui) note(format string, a ...any) {
 
 // finding writes one finding, its hint on a line of its own.
 func (u *ui) finding(w io.Writer, f capability.Finding) {
-	at := u.place(f.Pos)
+	at := plain(u.place(f.Pos))
 	if at != "" {
 		at += ": "
 	}
@@ -166,30 +166,9 @@ func (u *ui) finding(w io.Writer, f capability.Finding) {
 	}
 }
 
-// plain makes text from a file or an agent safe to print: control and invisible
-// characters are shown escaped.
-func plain(text string) string {
-	const invisible = "\u200b\u200c\u200d\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-	hidden := func(r rune) bool {
-		return r < 0x20 || r >= 0x7f && r < 0xa0 || strings.ContainsRune(invisible, r) || r >= 0xe0000 && r <= 0xe007f
-	}
-	if !strings.ContainsFunc(text, hidden) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // ask puts a yes-or-no question to the person at the terminal.
 func (u *ui) ask(question string) (bool, error) {
-	answer, err := u.prompt(question + " [y/N] ")
+	answer, err := u.prompt(plain(question) + " [y/N] ")
 	if err != nil {
 		return false, err
 	}

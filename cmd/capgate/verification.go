@@ -138,7 +138,7 @@ func (a *app) printVerified(r *guardrail.Report) {
 	lines := 0
 	for _, f := range v.Files {
 		lines += f.Lines
-		u.printf("%s  %s\n", plain(f.Name), u.paint(faint, fmt.Sprintf("%d lines, %d signed, %s", f.Lines, f.Signed, f.State)))
+		u.printf("%s  %s\n", cell(f.Name), u.paint(faint, fmt.Sprintf("%d lines, %d signed, %s", f.Lines, f.Signed, f.State)))
 	}
 	for _, fault := range v.Faults {
 		u.printf("%s: %s\n", u.paint(red, "fault"), plain(fault))
