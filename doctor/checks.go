@@ -71,6 +71,7 @@ func Checks() []Check {
 		{"exposed_key", capability.Warning, "keys of providers that the client of an agent finds by itself", "remove the key; set the agent's token in its place", exposedKeys},
 		{"provider_relay", capability.Note, "gateways in the place of a provider", "make sure that it keeps to them; where it does not, approve: [provider.web_search, provider.web_fetch] in a record leaves both out", relays},
 		{"readable_key", capability.Warning, "private keys that others may read", "chmod 600 makes it private", readableKeys},
+		{"others_write", capability.Warning, "records, configuration, mappings and skills that others may write", "", loosePlaces},
 		{"relative_paths", capability.Note, "upstreams whose relative paths are denied", "name files by their whole paths; or start the program itself, in the folder that cwd: names, with arguments that lead to what is there, and give it in env: what has a slash and is no path, as openai/gpt-4", upstreams(adrift)},
 		{"repository_above", capability.Note, "upstreams from which git does not see the repository that they lie in", "where git should, write GIT_CEILING_DIRECTORIES: \"\" into env: of the upstream: it then reads and writes all of that repository", upstreams(within)},
 		{"lossy_log", capability.Warning, "calls that are forwarded without a record", "write on_error: deny", lossyLog},

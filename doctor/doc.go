@@ -10,5 +10,7 @@
 //
 // doctor judges what is written, not what upstream servers do with it. That a
 // sandbox backend is installed does not prove that it confines: its behaviour is
-// tested where the sandbox starts.
+// tested where the sandbox starts. Of who may write to a place it knows the modes and
+// the owners: no access lists, and not to whom the folders belong that lead to it from
+// further above.
 package doctor

@@ -15,6 +15,8 @@ type Subject struct {
 	Providers []Provider
 	Own       []capability.Root         // the gateway's own files: configuration, records, state
 	Readable  []string                  // files of keys that others may read
+	Places    []Place                   // what says what agents may do, none where modes mean nothing
+	User      int                       // whoever runs the gateway
 	Guardrail capability.Pos            // where what is said here stands
 	Lossy     bool                      // what cannot be recorded is forwarded all the same
 	OS        string                    // runtime.GOOS

@@ -59,6 +59,7 @@ func (w *world) withheld(agent string) []capability.Root {
 func (w *world) subject() doctor.Subject {
 	s := doctor.Subject{
 		Findings: slices.Concat(w.absent(), w.unserved(), w.findings), Own: w.own, OS: runtime.GOOS, Lossy: w.cfg.Guardrail.Continue, Guardrail: capability.Pos{File: w.cfg.File},
+		Places: w.places(), User: ownUser(),
 		Has: func(program string) bool {
 			_, err := exec.LookPath(program)
 			return err == nil

@@ -54,6 +54,7 @@ func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, err
 	}
 	w.unconfined(log)
 	w.logUnsearched(nil, log)
+	w.logLoose(nil, log)
 	g, err := newGateway(ctx, w, log, &telling{Log: events, log: log})
 	if err == nil {
 		g.redden(red)
@@ -337,6 +338,7 @@ func (g *gateway) refresh(cfg *config.Config, records *agents.Registry, from sou
 		g.redden(red)
 		clear(g.trouble)
 		w.logUnsearched(before, g.log)
+		w.logLoose(before, g.log)
 		g.announce(from.waiting(w.cfg))
 		return
 	}

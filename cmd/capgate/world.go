@@ -35,7 +35,8 @@ type world struct {
 	view     capability.View
 	own      []capability.Root // the gateway's own files
 	findings []capability.Finding
-	only     string // the agent whose tokens are taken; "" for all
+	loose    []capability.Finding // of places that others may write, when it was put in force
+	only     string               // the agent whose tokens are taken; "" for all
 }
 
 // configFile is the configuration as its file has it, whatever the command line changes of it.
