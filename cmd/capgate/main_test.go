@@ -11,6 +11,7 @@ import (
 // TestMain lets the test binary be capgate, so that the scripts run it as its
 // users do.
 func TestMain(m *testing.M) {
+	usualMask()
 	testscript.Main(m, map[string]func(){
 		"capgate":     func() { os.Exit(run(context.Background(), os.Args[1:], process())) },
 		"skillserver": skillServer,
