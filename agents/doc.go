@@ -34,13 +34,21 @@
 // may use or pass on. A parent that is missing or broken passes on nothing. The
 // toolsets and the approvals of all of them count: see [Lineage].
 //
+// # Changes
+//
+// What a changed record takes away is gone when it is read, some 50 ms later. What
+// it gives counts at once where it was renamed over the one before, and else when
+// the file has stayed as it is for half a second. Until then the roster is kept
+// within [Roster.Before], and a record that is new is denied everything. A file
+// that is empty, or holds no agent for a moment, is broken and not deleted.
+//
 // # Limitations
 //
 // Ids are what records say they are: an id that vanished and comes back is a new
 // agent to this package, which keeps no tombstones. A file that is saved in
-// several steps is read between them if it rests for longer than the registry
-// waits; what is read then is either a whole record or a broken one, but a YAML
-// record cut off between two keys is whole. Symbolic links are not followed,
+// several steps, at the start or with half a second between two of them, is
+// believed as it is between them; what is read then is either a whole record or
+// a broken one, but a YAML record cut off between two keys is whole. Symbolic links are not followed,
 // also where a mounted volume is made of them. [WriteFile] locks out other edits
 // made with it, not editors; what those write in the moment between its last
 // look and the replacement is lost; it keeps mode and owner, not extended

@@ -2,7 +2,10 @@ package agents
 
 import (
 	"context"
+	"io/fs"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // WatchOnlySweeping is Watch where no event is ever announced.
@@ -13,3 +16,27 @@ func (r *Registry) WatchOnlySweeping(ctx context.Context, every time.Duration) e
 
 // Settle is how long what is being written is waited for.
 const Settle = settle
+
+// Rest sets for how long what has changed must stay as it is from now on.
+func (r *Registry) Rest(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rest = d
+}
+
+// Heard is a watcher that is told of events and looks when it is told to.
+type Heard struct{ w watcher }
+
+// Listen begins to be told.
+func (r *Registry) Listen() *Heard {
+	return &Heard{watcher{Registry: r, gone: map[string]bool{}, whole: map[string]fs.FileInfo{}, rest: time.NewTimer(time.Hour)}}
+}
+
+// Tell says what happened to a file, and whether it is whole by it.
+func (h *Heard) Tell(file string, op fsnotify.Op) bool {
+	return h.w.replaced(fsnotify.Event{Name: file, Op: op})
+}
+
+// Look reads the folders, and Lose says that something was not announced.
+func (h *Heard) Look() { h.w.reload() }
+func (h *Heard) Lose() { h.w.deaf = true }

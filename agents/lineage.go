@@ -29,6 +29,16 @@ type Lineage struct {
 	Declared capability.Chain
 }
 
+// Within is what two lineages allow together: each link and ceiling of the two must.
+func (l *Lineage) Within(before Lineage) Lineage {
+	return Lineage{
+		Chain:    slices.Concat(l.Chain, before.Chain),
+		Ceilings: slices.Concat(l.Ceilings, before.Ceilings),
+		Approve:  slices.Concat(l.Approve, before.Approve),
+		Declared: slices.Concat(l.Declared, before.Declared),
+	}
+}
+
 // family works out the lineages of a roster that is being made.
 type family struct {
 	agents map[string]*Agent

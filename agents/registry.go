@@ -1,9 +1,11 @@
 package agents
 
 import (
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"capgate/capability"
 )
@@ -15,8 +17,11 @@ type Registry struct {
 	dirs []string
 	log  *slog.Logger
 
-	mu    sync.Mutex // one reload at a time
-	told  uint64     // the signature of the folders when they were reported on last
+	mu    sync.Mutex    // one reload at a time
+	rest  time.Duration // what has changed must stay as it is for as long
+	told  uint64        // the signature of the folders when they were reported on last
+	marks marks         // since when the files have been as they are
+	sound *Roster       // the last one all of whose files had rested
 	state atomic.Pointer[state]
 }
 
@@ -28,15 +33,46 @@ type state struct {
 
 // Open loads the folders.
 func Open(opts Options, dirs []string, log *slog.Logger) (*Registry, error) {
-	before := signature(dirs)
-	roster, err := Load(opts, dirs...)
-	if err != nil {
-		return nil, err
+	return (&Registry{opts: opts, dirs: dirs, log: log, rest: rest}).load(nil)
+}
+
+// Again opens a registry in the place of another, whose records are in force: what has changed
+// since that one looked counts as it would there.
+func (r *Registry) Again(opts Options, dirs []string) (*Registry, error) {
+	return (&Registry{opts: opts, dirs: dirs, log: r.log, rest: r.rest}).load(r)
+}
+
+// load puts in force what the folders say, within what another registry has.
+func (r *Registry) load(old *Registry) (*Registry, error) {
+	begun := time.Now()
+	r.told = signature(r.dirs)
+	found := walk(r.dirs)
+	if len(found.failed) > 0 {
+		return nil, found.failed[0].err
 	}
-	r := &Registry{opts: opts, dirs: dirs, log: log, told: before}
+	files := read(r.opts, found.files)
+	r.marks = rested(files)
+	var before *Roster
+	if old != nil {
+		old.mu.Lock()
+		defer old.mu.Unlock()
+		before, r.sound = old.Current(), old.sound
+		r.marks = old.marks.next(files, before, nil, begun, r.rest)
+	}
+	roster := r.judged(assemble(r.opts, found, files, before, r.marks))
 	r.state.Store(&state{roster, make(chan struct{})})
 	r.report(roster)
 	return r, nil
+}
+
+// judged keeps a roster within the last one that had rested, until it has.
+func (r *Registry) judged(roster *Roster) *Roster {
+	if r.marks.due(r.rest) == 0 {
+		r.sound = roster
+	} else {
+		roster.bound(r.sound)
+	}
+	return roster
 }
 
 // Current returns the roster in force.
@@ -52,6 +88,20 @@ func (r *Registry) Changed() <-chan struct{} { return r.state.Load().changed }
 func (r *Registry) Reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.reload(func(files []loaded) marks { return rested(files) })
+}
+
+// look is [Registry.Reload] while somebody may be writing: what has changed takes away at once, and
+// gives when it has rested, or is whole. It says for how long that is to be waited for.
+func (r *Registry) look(whole map[string]fs.FileInfo) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begun, before := time.Now(), r.Current()
+	r.reload(func(files []loaded) marks { return r.marks.next(files, before, whole, begun, r.rest) })
+	return r.marks.due(r.rest)
+}
+
+func (r *Registry) reload(judge func([]loaded) marks) {
 	now := signature(r.dirs)
 	before := r.state.Load()
 	found := walk(r.dirs)
@@ -61,13 +111,25 @@ func (r *Registry) Reload() {
 			Pos: capability.Pos{File: f.dir}, Text: f.err.Error() + "; its agents are denied everything",
 		})
 	}
-	roster := assemble(r.opts, found, before.roster)
+	files := read(r.opts, found.files)
+	r.marks = judge(files)
+	roster := r.judged(assemble(r.opts, found, files, before.roster, r.marks))
 	if now != r.told { // the same is not told twice
 		r.told = now
 		r.report(roster)
 	}
 	r.state.Store(&state{roster, make(chan struct{})})
 	close(before.changed)
+}
+
+// seen returns what the file of a record has been for a while, nil where it has not.
+func (r *Registry) seen(file string) fs.FileInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if is := r.marks[file]; is.rested {
+		return is.stamp.info
+	}
+	return nil
 }
 
 // report logs how many agents there are, and what is wrong with them.

@@ -1,11 +1,14 @@
 package agents
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
 	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -25,6 +28,7 @@ type Roster struct {
 	findings []capability.Finding
 	claims   map[string][]string // file: the ids that it stands for
 	opts     Options
+	before   *Roster // what it is kept within, nil for nothing
 }
 
 // Agent finds an agent by its id; "scout" and "agents/scout" are the same one.
@@ -47,6 +51,10 @@ func (r *Roster) All() iter.Seq[*Agent] {
 		}
 	}
 }
+
+// Before is the roster that this one is kept within because a file has changed a moment ago, nil
+// where all of them have rested.
+func (r *Roster) Before() *Roster { return r.before }
 
 // Findings returns what load has to say, agent by agent, each thing once.
 func (r *Roster) Findings() []capability.Finding {
@@ -153,7 +161,7 @@ func Load(opts Options, dirs ...string) (*Roster, error) {
 	if len(found.failed) > 0 {
 		return nil, found.failed[0].err
 	}
-	return assemble(opts, found, nil), nil
+	return assemble(opts, found, read(opts, found.files), nil, nil), nil
 }
 
 // loaded is what one file came to.
@@ -162,19 +170,29 @@ type loaded struct {
 	agent *Agent   // nil if it holds none, or is broken
 	ids   []string // the agents it stands for
 	err   error
+	stamp stamp
+	blank bool // there is nothing in it
+}
+
+// read reads files.
+func read(opts Options, found []string) []loaded {
+	files := make([]loaded, len(found))
+	parallel(len(files), func(i int) { files[i] = load(found[i], opts) })
+	return files
 }
 
 // assemble makes a roster of the files that were found. A file that is broken
 // stands also for the agents it held in the roster before.
-func assemble(opts Options, found folders, before *Roster) *Roster {
+func assemble(opts Options, found folders, files []loaded, before *Roster, seen marks) *Roster {
 	r := &Roster{agents: map[string]*Agent{}, claims: map[string][]string{}, findings: found.findings, opts: opts}
-	files := make([]loaded, len(found.files))
-	parallel(len(files), func(i int) { files[i] = load(found.files[i], opts) })
 	var lost []loaded
 	for _, f := range found.failed {
 		lost = append(lost, f.lost(before)...)
 	}
 	for _, f := range slices.Concat(files, lost) {
+		if before != nil && len(before.claims[f.file]) > 0 {
+			f.keep(seen)
+		}
 		r.enter(f, before)
 	}
 	r.ids = slices.Sorted(maps.Keys(r.agents))
@@ -184,23 +202,64 @@ func assemble(opts Options, found folders, before *Roster) *Roster {
 
 // load reads one file.
 func load(file string, opts Options) loaded {
+	info, gone := os.Lstat(file) // before it is read, so that what is written meanwhile shows later
 	data, err := readFile(file)
+	f := loaded{file: file, stamp: stamp{info, sha256.Sum256(data)}, blank: len(bytes.TrimSpace(data)) == 0}
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it was deleted since the folder was read
+	case gone != nil || errors.Is(err, fs.ErrNotExist): // it was deleted since the folder was read
 		return loaded{file: file}
 	case err != nil:
-		err = &Invalid{Pos: capability.Pos{File: file, Line: 1, Col: 1}, Text: fmt.Sprintf("the file cannot be read: %v", err)}
-		return loaded{file: file, ids: claimed(file, data), err: err}
+		f.ids, f.err = claimed(file, data), f.invalid(fmt.Sprintf("the file cannot be read: %v", err), "")
+		return f
 	}
 	rec, findings, err := Parse(file, data)
 	switch {
 	case errors.Is(err, ErrNoAgent):
-		return loaded{file: file}
+		return f
 	case err != nil:
-		return loaded{file: file, ids: claimed(file, data), err: err}
+		f.ids, f.err = claimed(file, data), err
+		return f
 	}
-	a := compile(rec, findings, opts)
-	return loaded{file: file, agent: a, ids: []string{a.ID}, err: a.Err}
+	f.agent = compile(rec, findings, opts)
+	f.ids, f.err = []string{f.agent.ID}, f.agent.Err
+	return f
+}
+
+// invalid is an error of the file as a whole.
+func (f *loaded) invalid(text, hint string) *Invalid {
+	return &Invalid{Pos: capability.Pos{File: f.file, Line: 1, Col: 1}, Text: text, Hint: hint}
+}
+
+// keep has a file that held an agent stand for it, as a broken one does, while there is nothing in
+// it or it may be on its way to another text: who saves it in place empties it first.
+func (f *loaded) keep(seen marks) {
+	switch {
+	case f.err != nil || f.agent != nil || f.stamp.info == nil:
+	case f.blank:
+		f.err = f.invalid("the file is empty", "delete it to take the agent away")
+	case seen.resting(f.file):
+		f.err = f.invalid("the file holds no agent any more", "")
+	}
+}
+
+// bound keeps a roster that has changed a moment ago within the one before: an agent may do what
+// both say, and one that is not sound in both may do nothing. Servers are told of no wider root.
+func (r *Roster) bound(before *Roster) {
+	r.before = before
+	for _, id := range r.ids {
+		a, was := r.agents[id], before.agents[id]
+		switch {
+		case a.Err != nil:
+		case was != nil && was.Err == nil:
+			a.lineage = a.lineage.Within(was.lineage)
+		default:
+			a = broken(id, a.File, fmt.Errorf("%s: the file has changed a moment ago, and counts when it has stayed as it is for half a second", a.File))
+			r.agents[id] = a
+		}
+		if was != nil && !r.Root(a).Within(before.Root(was)) {
+			a.Root, a.base = was.Root, was.base
+		}
+	}
 }
 
 // enter adds what one file came to. An id that two files claim belongs to

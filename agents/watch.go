@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,6 +37,12 @@ type watcher struct {
 	seen   uint64            // the signature of the folders when they were last read
 	since  time.Time         // when the first change came that has not been read
 	read   time.Time         // when the folders were last read
+
+	quiet *time.Timer            // until the folders have settled
+	rest  *time.Timer            // until what was read has rested
+	gone  map[string]bool        // the records that were taken away, until there is another
+	deaf  bool                   // something was not announced since the last look
+	whole map[string]fs.FileInfo // those that took the place of others since the last look
 }
 
 func (w *watcher) run(ctx context.Context) error {
@@ -47,28 +54,30 @@ func (w *watcher) run(ctx context.Context) error {
 	return w.loop(ctx, w.notify.Events, w.notify.Errors)
 }
 
-// loop reloads on events, once the folders are quiet, and on what the sweep finds.
+// loop looks on events, once the folders are quiet, when what it saw has rested, and on what the
+// sweep finds.
 func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error) error {
+	w.gone, w.whole = map[string]bool{}, map[string]fs.FileInfo{}
+	w.quiet, w.rest = time.NewTimer(w.sweep), time.NewTimer(w.sweep)
+	w.quiet.Stop()
 	w.reload() // what changed between the load and the first watch
 	ticker := time.NewTicker(w.sweep)
 	defer ticker.Stop()
-	quiet := time.NewTimer(w.sweep)
-	quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case e := <-events:
-			switch {
-			case !w.concerns(e):
-			case w.replaced(e):
-				w.reload()
-			default:
-				w.changed(quiet)
+			if w.concerns(e) {
+				w.heard(e)
 			}
 		case <-errs: //nolint:errcheck // such as a queue that ran over: anything may have changed
-			w.changed(quiet)
-		case <-quiet.C:
+			clear(w.whole)
+			w.deaf = true
+			w.changed()
+		case <-w.quiet.C:
+			w.reload()
+		case <-w.rest.C:
 			w.reload()
 		case <-ticker.C:
 			if signature(w.dirs) != w.seen {
@@ -88,24 +97,48 @@ func (w *watcher) open() error {
 	return nil
 }
 
-// replaced reports whether a whole record took the place of another, as capgate and most editors
+// heard looks at once where a whole record took the place of another, as capgate and many editors
 // write them: there is nothing to wait for, unless that happens all the time.
-func (w *watcher) replaced(e fsnotify.Event) bool {
-	if !e.Has(fsnotify.Create) || kindOf(e.Name) == otherFile || time.Since(w.read) < settle {
-		return false
+func (w *watcher) heard(e fsnotify.Event) {
+	if w.replaced(e) && time.Since(w.read) >= settle {
+		w.reload()
+		return
 	}
-	info, err := os.Lstat(e.Name)
-	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+	w.changed()
 }
 
-// changed puts the reload off until the folders have settled, but not for ever:
+// replaced reports whether a record took the place of another one that was there until then, and
+// remembers it. One that was taken away first, or that is new, may yet grow.
+func (w *watcher) replaced(e fsnotify.Event) bool {
+	if kindOf(e.Name) == otherFile || e.Op == fsnotify.Chmod {
+		return false
+	}
+	gone := w.gone[e.Name]
+	delete(w.whole, e.Name)
+	delete(w.gone, e.Name)
+	if !e.Has(fsnotify.Create) {
+		if gone || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+			w.gone[e.Name] = true
+		}
+		return false
+	}
+	was := w.Registry.seen(e.Name)
+	info, err := os.Lstat(e.Name)
+	if gone || w.deaf || was == nil || err != nil || os.SameFile(was, info) || !info.Mode().IsRegular() {
+		return false
+	}
+	w.whole[e.Name] = info
+	return true
+}
+
+// changed puts the look off until the folders have settled, but not for ever:
 // a revocation must not wait for a file that is written all the time.
-func (w *watcher) changed(quiet *time.Timer) {
+func (w *watcher) changed() {
 	now := time.Now()
 	if w.since.IsZero() {
 		w.since = now
 	}
-	quiet.Reset(min(settle, max(0, patience-now.Sub(w.since))))
+	w.quiet.Reset(min(settle, max(0, patience-now.Sub(w.since))))
 }
 
 // reload reads the folders, watching them first, so that whatever changes from
@@ -114,7 +147,18 @@ func (w *watcher) reload() {
 	w.since = time.Time{}
 	w.watch()
 	w.seen = signature(w.dirs)
-	w.Reload()
+	if due := w.look(w.whole); due > 0 {
+		w.rest.Reset(due)
+	} else {
+		w.rest.Stop()
+	}
+	clear(w.whole)
+	w.deaf = false
+	for file := range w.gone { // what is new may yet grow in any case
+		if w.Registry.seen(file) == nil {
+			delete(w.gone, file)
+		}
+	}
 	w.read = time.Now()
 }
 

@@ -183,21 +183,11 @@ func (g *Gate) lineage(agent string, need *capability.Requirement) (agents.Linea
 		if denied != nil {
 			return line, denied
 		}
-		return both(line, before), nil
+		return line.Within(before), nil
 	case errors.Is(err, agents.ErrUnknown):
 		return agents.Lineage{}, &Verdict{Decision: capability.Denial(capability.Unauthenticated, need), Why: "there is no record of the agent any more"}
 	}
 	return line, &Verdict{Decision: capability.Denial(capability.InvalidConfig, need), Why: err.Error()}
-}
-
-// both is what two lineages allow together: each link and ceiling of the two must.
-func both(a, b agents.Lineage) agents.Lineage {
-	return agents.Lineage{
-		Chain:    slices.Concat(a.Chain, b.Chain),
-		Ceilings: slices.Concat(a.Ceilings, b.Ceilings),
-		Approve:  slices.Concat(a.Approve, b.Approve),
-		Declared: slices.Concat(a.Declared, b.Declared),
-	}
 }
 
 // approver returns the entry of approve:, in the record of the agent or of one

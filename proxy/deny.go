@@ -211,7 +211,7 @@ func meaning(code capability.Code, noun string) string {
 	case capability.UnknownTool:
 		return "there is no " + noun + " of that name"
 	case capability.InvalidConfig:
-		return "the agent's record cannot be loaded, so that it may do nothing until that is mended"
+		return "the agent's record cannot be loaded, or has changed a moment ago: it may do nothing until that is mended, or has rested"
 	case capability.NotAvailable:
 		return "the " + noun + " is not available to this agent"
 	case capability.ToolQuarantined:

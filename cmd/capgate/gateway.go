@@ -202,7 +202,7 @@ func (g *gateway) watch(ctx context.Context, from source) error {
 	for {
 		configured := from.changed() // before what is current, so that no change falls between
 		if now := from.current(); records == nil || now != cfg {
-			next, end, err := g.follow(ctx, now, from.view)
+			next, end, err := g.follow(ctx, now, from.view, records)
 			switch {
 			case err == nil:
 				stop()
@@ -310,9 +310,15 @@ func (g *gateway) renew() error {
 // errSeeing says that tokens can be read again, which they could not be.
 var errSeeing = errors.New("the policy was put together without tokens")
 
-// follow watches the folders of records that a configuration names.
-func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capability.View) (*agents.Registry, func(), error) {
-	records, err := agents.Open(agents.Options{Config: cfg.Sandbox, View: view}, cfg.Agents, g.log)
+// follow watches the folders of records that a configuration names, in the place of those that
+// were watched before, if any were.
+func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capability.View, before *agents.Registry) (*agents.Registry, func(), error) {
+	opts := agents.Options{Config: cfg.Sandbox, View: view}
+	open := func() (*agents.Registry, error) { return agents.Open(opts, cfg.Agents, g.log) }
+	if before != nil {
+		open = func() (*agents.Registry, error) { return before.Again(opts, cfg.Agents) }
+	}
+	records, err := open()
 	if err != nil {
 		return nil, func() {}, err
 	}

@@ -137,6 +137,25 @@ func TestWatchGoesOn(t *testing.T) {
 	reached("after a configuration whose records are not there")
 }
 
+// TestWatchRests: a record that has just been written counts no sooner because the configuration
+// is another one as well.
+func TestWatchRests(t *testing.T) {
+	w := watch(t, "records.read")
+	final := func() string { return "the policy " + w.written().policy.Hash + " is in force" }
+	w.hold("records.read, records.update")
+	want := final()
+	w.reaches("as it is watched", func(got string) bool { return got == want })
+	w.hold("records.read, records.create")
+	w.write(map[string]string{"capgate.yml": "agents: ./agents # again\n"})
+	w.must(w.from.live.Reload())
+	w.first = w.from.live.Current()
+	want = final()
+	if got := w.reaches("the first one", func(string) bool { return true }); got == want {
+		t.Error("what was written a moment ago counts at once")
+	}
+	w.reaches("when it has rested", func(got string) bool { return got == want })
+}
+
 // TestTokensUnread: while nobody can read which tokens there are, what is taken away in the
 // records is gone all the same, and the log says once what is wrong. Nothing else is read
 // again for it.

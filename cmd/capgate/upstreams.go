@@ -399,13 +399,15 @@ func policyHash(w *world) string {
 	for _, name := range slices.Sorted(maps.Keys(w.servers.mappings)) {
 		fmt.Fprintln(h, w.servers.mappings[name].Digest())
 	}
-	for ag := range w.roster.All() {
-		fmt.Fprintf(h, "\n%s\n", ag.ID)
-		for g := range ag.Set.All() {
-			fmt.Fprintln(h, g)
-		}
-		if ag.Record != nil {
-			fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
+	for roster := w.roster; roster != nil; roster = roster.Before() {
+		for ag := range roster.All() {
+			fmt.Fprintf(h, "\n%s\n", ag.ID)
+			for g := range ag.Set.All() {
+				fmt.Fprintln(h, g)
+			}
+			if ag.Record != nil {
+				fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
+			}
 		}
 	}
 	fmt.Fprintln(h, w.policy.Skills.Digest())
