@@ -1,7 +1,11 @@
 package gate
 
 import (
+	"fmt"
+	"maps"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"capgate/capability"
@@ -23,68 +27,137 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 	if !v.Decision.Allowed() {
 		return v
 	}
-	given := map[string]string{}
-	for name, value := range c.Others {
-		if value != "" {
-			given[name] = value
-		}
+	given := maps.Clone(c.Others)
+	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
+	if given == nil {
+		given = map[string]string{}
 	}
 	given[c.Name] = c.Value + some
-	goesOn := fillWith(c.Template, given)
+	goesOn := g.Resource(agent, r, fillWith(c.Template, given))
 	given[c.Name] = c.Value
-	ends := fillWith(c.Template, given)
-	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: ends})
+	text := fillWith(c.Template, given)
+	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: text})
 	if err != nil {
 		return refused(err)
 	}
-	for name := range given {
-		if code, why := c.strays(name, given[name]); why != "" {
-			return Verdict{Decision: capability.Denial(code, need), Argument: name, Why: why}
+	isRead := goesOn.Decision.Need() == nil || goesOn.Decision.Need().Verb() == readResource
+	if name, code, why := c.strays(); why != "" {
+		if !isRead {
+			need = goesOn.Decision.Need()
+		}
+		return Verdict{Decision: capability.Denial(code, need), Argument: name, Why: why, Whole: true}
+	}
+	for _, uri := range c.reached(given) {
+		if v := g.Resource(agent, r, uri.text); !v.Decision.Allowed() {
+			v.Argument, v.Whole = uri.name, true
+			return v
 		}
 	}
-	begun := g.Resource(agent, r, goesOn)
-	asIs := g.Resource(agent, r, ends)
-	switch denied := !asIs.Decision.Allowed(); {
-	case denied && (!begun.Decision.Allowed() || isUp(c.Value)):
-		asIs.Argument = c.Name
-		return asIs
-	case !begun.Decision.Allowed():
-		begun.Argument = c.Name
-		return begun
-	case denied && begun.Decision.Need().Verb() == readResource: // as it ends in a slash, behind which something comes
-		begun.Decision = begun.Decision.About(need)
-		return begun
-	case denied:
-		return begun
-	}
-	return asIs
-}
-
-// isUp reports whether a text ends with nothing but dots behind its last slash: it may be taken for a
-// folder further up.
-func isUp(value string) bool {
-	last := value[strings.LastIndexByte(value, '/')+1:]
-	return last != "" && strings.Trim(last, ".") == ""
-}
-
-// anew begins a URI of another scheme, or a path on another disk.
-var anew = regexp.MustCompile(`^([A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*:/)`)
-
-// strays says how a text leads away from where it stands in the template, whatever comes behind it: many
-// servers join it to a folder, and such a one begins anew.
-func (c Completing) strays(name, value string) (code capability.Code, why string) {
-	before, expression, ok := c.place(name)
+	asIs := g.Resource(agent, r, text)
 	switch {
-	case !ok:
-		return capability.MalformedArguments, "the template has no such variable"
-	case strings.Contains(value, `\`), strings.ContainsFunc(value, func(c rune) bool { return c < ' ' }):
-		return capability.ScopeViolation, "what is given for it can be read in several ways"
-	case before == "", strings.ContainsAny(before, "?#"), strings.ContainsAny(expression, "?&#"):
-		return "", "" // it is all of the URI, or nothing of its path, and decided as such
-	case strings.HasPrefix(value, "/") && !strings.HasSuffix(before, "://"), strings.HasPrefix(value, "~"), anew.MatchString(value):
-		return capability.ScopeViolation, "what is given for it begins somewhere else"
+	case goesOn.Decision.Allowed() && asIs.Decision.Allowed():
+		return asIs
+	case isRead:
+		goesOn.Decision = goesOn.Decision.About(need)
 	}
-	return "", ""
+	if !goesOn.Decision.Allowed() {
+		goesOn.Argument, goesOn.Whole = c.Name, true
+	}
+	return goesOn
+}
+
+// target is what a server may look at for the text of a variable.
+type target struct{ name, text string }
+
+// reached are the files that a server looks at which joins what is given for one variable to the folder
+// that it stands in, whatever stands around it: as they are, where the text does not go on behind a slash,
+// and where it does, what is in them.
+func (c Completing) reached(given map[string]string) []target {
+	if !c.isFile() {
+		return nil
+	}
+	var all []target
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		before, _, _ := c.place(name)
+		before = fillWith(before, given)
+		for _, value := range []string{given[name], given[name] + some} {
+			if value != "" && !strings.HasSuffix(value, "/") {
+				all = append(all, target{name, before[:strings.LastIndexByte(before, '/')+1] + encoded(value)})
+			}
+		}
+	}
+	return all
+}
+
+func (c Completing) isFile() bool {
+	scheme, _, _ := strings.Cut(c.Template, ":")
+	return strings.EqualFold(scheme, "file")
+}
+
+// anew begins a URI of another scheme, or a path on another disk; disk begins the name of a file on one.
+var (
+	anew = regexp.MustCompile(`^([A-Za-z]:\\?$|[A-Za-z][A-Za-z0-9+.-]*:[/\\])`)
+	disk = regexp.MustCompile(`^[A-Za-z]:`)
+)
+
+// strays says which text leads away from where it stands in the template, whatever comes behind it, and how.
+func (c Completing) strays() (name string, code capability.Code, why string) {
+	if _, twice := c.Others[c.Name]; twice {
+		return c.Name, capability.MalformedArguments, fmt.Sprintf("the variable %q is given twice", c.Name)
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(c.Others)), c.Name) {
+		value := c.Others[name]
+		if name == c.Name {
+			value = c.Value
+		}
+		before, expression, ok := c.place(name)
+		if !ok {
+			return name, capability.MalformedArguments, fmt.Sprintf("the template has no variable %q", name)
+		}
+		if strings.ContainsAny(before, "?#") || strings.ContainsAny(expression, "?&#") {
+			before = "" // it is nothing of the path
+		}
+		if why := c.leadsAway(before, value); why != "" {
+			return name, capability.ScopeViolation, why
+		}
+	}
+	return "", "", ""
+}
+
+// maxEscapes is how often a text may be escaped.
+const maxEscapes = 4
+
+// leadsAway says how a text leads away from what stands before it, however often a server unescapes it.
+// What has nothing before it is all of the URI, which is decided.
+func (c Completing) leadsAway(before, value string) string {
+	for range maxEscapes {
+		if slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), isDots) {
+			return "what is given for it leads up"
+		}
+		if before != "" && (startsAnew(before, value) || c.isFile() && disk.MatchString(value)) {
+			return "what is given for it can be read in several ways, or begins somewhere else"
+		}
+		plain, err := url.PathUnescape(value)
+		if err == nil && plain == value {
+			return ""
+		}
+		if err != nil {
+			break
+		}
+		value = plain
+	}
+	return "what is given for it can be read in several ways"
+}
+
+func isSeparator(c rune) bool { return c == '/' || c == '\\' }
+
+// isDots reports whether a segment may be taken for a folder further up, or for the same one.
+func isDots(segment string) bool { return strings.Trim(segment, ".") == "" }
+
+// startsAnew reports whether a server that joins a text to a folder may look elsewhere.
+func startsAnew(before, value string) bool {
+	return strings.Contains(value, `\`) || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' }) ||
+		strings.HasPrefix(value, "/") && !strings.HasSuffix(before, "://") || strings.HasPrefix(value, "~") || anew.MatchString(value)
 }
 
 // place finds the expression that a variable stands in, and what stands before it.
@@ -96,10 +169,8 @@ func (c Completing) place(name string) (before, expression string, ok bool) {
 		}
 		before = c.Template[:at+begin]
 		expression, _, ok = strings.Cut(c.Template[at+begin+1:], "}")
-		for _, one := range variables(expression) {
-			if one == name && name != "" {
-				return before, expression, ok
-			}
+		if name != "" && slices.Contains(variables(expression), name) {
+			return before, expression, ok
 		}
 		at += begin + 1
 	}
@@ -113,4 +184,17 @@ func variables(expression string) []string {
 		names[i] = strings.TrimRight(name, "*.")
 	}
 	return names
+}
+
+// encoded is a text as it stands in a URI: with what can stand in none escaped.
+func encoded(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }

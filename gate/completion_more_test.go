@@ -27,8 +27,10 @@ func TestCompletionNames(t *testing.T) {
 		{"file:///w/docs/{a}", "a", "../x", nil, "a", "fs.read"},
 		{"file:///srv/{a}", "a", "x/", nil, "a", "fs.read"},
 		{"file:///srv/{a}", "a", "", nil, "", "fs.read"},
-		{"docs://team/{a}", "a", "FILE:/etc", nil, "a", "resource.read"},
-		{"docs://team/{a}", "a", "c:x", nil, "a", "resource.read"},
+		{"docs://team/{a}", "a", "c:x", nil, "", "resource.read"},
+		{"file:///w/docs/{a}", "a", "FILE:/etc", nil, "a", "fs.read"},
+		{"file:///w/docs/{a}", "a", "c:x", nil, "a", "fs.read"},
+		{"file:///w/docs/{a}", "a", "C:x", nil, "a", "fs.read"},
 		{"docs://{+a}", "a", "/x", nil, "", "resource.read"},
 	} {
 		v := g.Completion("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})

@@ -50,7 +50,7 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/{path}", "path", ".", nil, false, false},
 		{"docs://team/{path}", "path", "a/..", nil, false, false},
 		{"docs://team/{path}", "path", "a/../..", nil, false, false},
-		{"docs://team/{path}", "path", "a/.../b", nil, false, true},
+		{"docs://team/{path}", "path", "a/.../b", nil, false, false},
 		{"docs://team/{path}", "path", "%2e%2e/priv", nil, false, false},
 		{"docs://team/{path}", "path", "%2e%2e%2fpriv", nil, false, false},
 		{"docs://team/{path}", "path", "..;/priv", nil, false, false},
@@ -65,12 +65,15 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/{a}/{b}", "a", "x", map[string]string{"b": "../../priv"}, false, false},
 		{"docs://team/{a,b}", "b", "x", map[string]string{"a": "../priv"}, false, false},
 
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "u:1"}, false, true},
+
 		// It begins anew.
 		{"docs://team/{path}", "path", "/", nil, false, false},
 		{"docs://team/{path}", "path", "/root/.", nil, false, false},
 		{"docs://team/{path}", "path", "//host/share", nil, false, false},
 		{"docs://team/{path}", "path", "~root/", nil, false, false},
-		{"docs://team/{path}", "path", "C:a", nil, false, false},
+		{"docs://team/{path}", "path", "C:a", nil, false, true},
+		{"docs://team/{path}", "path", "C:/a", nil, false, false},
 		{"docs://team/{path}", "path", "file:///etc/", nil, false, false},
 		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "/etc"}, false, false},
 
@@ -81,11 +84,22 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/{}", "", "x", nil, false, false},
 		{"docs://team/all", "path", "x", nil, false, false},
 
+		// It has what is escaped in a URI, or is taken for something else at first sight.
+		{"docs://team/{path}", "path", "My note", nil, true, true},
+		{"file:///w/docs/{path}", "path", "my fi", nil, true, true},
+		{"file:///w/docs/{path}", "path", "é", nil, true, true},
+		{"repo://keys/{key}", "key", "u:1", nil, false, true},
+
+		// It is given twice.
+		{"docs://team/{path}", "path", "x", map[string]string{"path": "y"}, false, false},
+		{"docs://team/{path}", "path", "x", map[string]string{"path": "x"}, false, false},
+		{"docs://team/{path}", "path", "x", map[string]string{"root": ""}, false, false},
+
 		// A file is read by its path, wherever that leads.
 		{"file:///w/docs/{path}", "path", "a/", nil, true, true},
-		{"file:///w/docs/{path}", "path", "../secret/", nil, false, true},
-		{"file:///w/docs/{path}", "path", "..", nil, false, true},
-		{"file:///w/docs/{path}", "path", "../docs/a", nil, true, true},
+		{"file:///w/docs/{path}", "path", "../secret/", nil, false, false},
+		{"file:///w/docs/{path}", "path", "..", nil, false, false},
+		{"file:///w/docs/{path}", "path", "../docs/a", nil, false, false},
 		{"file:///w/docs/{path}", "path", "/etc/pass", nil, false, false},
 		{"file:///{+path}", "path", "etc/pass", nil, false, true},
 		{"file:///{+path}", "path", "w/docs/", nil, false, true},

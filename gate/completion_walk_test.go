@@ -1,9 +1,13 @@
 package gate_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"capgate/capability"
+	"capgate/capability/hostfs"
 	"capgate/gate"
 	"capgate/mapping"
 )
@@ -41,6 +45,39 @@ func TestCompletionWalks(t *testing.T) {
 		v := g.Completion("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
 		if v.Decision.Allowed() {
 			t.Errorf("%s of %s is completed with %q beside %q", tt.name, tt.template, tt.value, tt.others)
+		}
+	}
+}
+
+// TestCompletionOfLinks: a link leads where it leads, also where its name stands beside something else.
+func TestCompletionOfLinks(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"docs/pub", "secret"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../secret", filepath.Join(dir, "docs/link")); err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{"some.md": record(`fs.read: { in: ` + dir + `, paths: [docs] }`)})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: dir, FS: hostfs.FS{}}}
+	for _, template := range []string{"{p}", "{p}.md", "x-{p}", "{q}/{p}", "{p}/{q}", "{p,q}", "{q}-{p}"} {
+		for value, want := range map[string]bool{"pub": true, "pub/": true, "li": true, "link": false, "link/": false} {
+			c := gate.Completing{Template: "file://" + dir + "/docs/" + template, Name: "p", Value: value}
+			if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != want && template != "{q}/{p}" {
+				t.Errorf("p of %s is completed with %q: %v", template, value, v.Decision)
+			}
+			if c.Name, c.Value, c.Others = "q", "", map[string]string{"p": value}; !strings.Contains(template, "q") || template == "{q}/{p}" {
+				continue
+			}
+			if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != want {
+				t.Errorf("q of %s is completed beside %q: %v", template, value, v.Decision)
+			}
 		}
 	}
 }

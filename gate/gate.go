@@ -59,6 +59,9 @@ type Verdict struct {
 	// Approve names what somebody has to say yes to first: a verb, or "".
 	Approve string
 
+	// Whole says that it is about all that a template may become, which no one grant would open.
+	Whole bool
+
 	// Why says for the operator what the agent itself is not told: a broken
 	// record, the link of the chain that denied.
 	Why string

@@ -180,6 +180,7 @@ func schemed(begin string) string {
 // which no one grant would do, unless another verb is what reads some of it.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
 	v := g.whole(agent, r, template)
+	v.Whole = true
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: template})
 	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Decision.Need().Verb() != readResource || v.Approve != "" {
 		return v
@@ -188,7 +189,7 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 	if v.Why != "" {
 		why += ": " + v.Why
 	}
-	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: why}
+	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: why, Whole: true}
 }
 
 func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
@@ -243,7 +244,11 @@ func fill(template, plain, deep string) string {
 
 // fillWith puts what is given for variables in their places, and something where nothing is.
 func fillWith(template string, given map[string]string) string {
-	return filling{plain: whatever, deep: whatever, given: given}.of(template)
+	texts := make(map[string]string, len(given))
+	for name, value := range given {
+		texts[name] = encoded(value)
+	}
+	return filling{plain: whatever, deep: whatever, given: texts}.of(template)
 }
 
 // filling is what is put in the places of expressions.

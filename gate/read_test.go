@@ -26,12 +26,16 @@ resources:
 		"some.md":   record(`resource.read: { uris: ["docs://public/*-*", "docs://public/[a-z]*"] }`),
 		"keeper.md": record("resource.read: { uris: [\"*\"] }", "memory.read: { keys: [\"*\"] }"),
 		"ports.md":  record("resource.read: { uris: [\"pg://h:*\"] }"),
+		"deep.md":   record("fs.read: { in: /srv, paths: [\"*/**\"] }"),
 	})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
 	for template, want := range map[string]bool{"pg://h:{port}": true, "pg://h:{port}/{x}": true, "pg://{h}:80": false} {
 		if v := g.TemplateVerdict("agents/ports", r, template); v.Decision.Allowed() != want {
 			t.Errorf("who may read of all ports completes %s: %v", template, v)
 		}
+	}
+	if g.TemplateVerdict("agents/deep", r, "file:///srv/{+name}").Decision.Allowed() {
+		t.Error("who may read what lies deeper completes all")
 	}
 	for template, reader := range map[string]bool{
 		"docs://{box}/{id}":      false,

@@ -129,6 +129,8 @@ func (c *call) denial(v gate.Verdict) denial {
 	case v.Approve != "":
 		d.why = fmt.Sprintf("%s is allowed once somebody approves it (%s)", need, v.Approve)
 		d.hint = "do without it: there is no way to approve it yet, but that the operator takes " + v.Approve + " out of approve:"
+	case v.Whole:
+		c.whole(&d, v)
 	case d.code == capability.CapabilityAbsent && need == nil: // what the client, or may_ask, lacks
 		d.why, d.hint = strings.TrimPrefix(v.Why, "capgate: "), "do without it"
 	case need != nil:
@@ -139,6 +141,17 @@ func (c *call) denial(v gate.Verdict) denial {
 		d.why = meaning(d.code, noun(c.method))
 	}
 	return d
+}
+
+// whole words what is about all that a template may become: there is no one grant to ask for.
+func (c *call) whole(d *denial, v gate.Verdict) {
+	d.hint = "stay within what is held, or ask the operator"
+	switch need := v.Decision.Need(); {
+	case need != nil && d.code == capability.MalformedArguments: // of what was given, and no more
+		d.why = v.Why
+	case need != nil:
+		d.why = c.reason(v.Decision, d.held)
+	}
 }
 
 // unfilled reports whether a secret that may be used cannot be had.

@@ -68,7 +68,7 @@ func TestCompletionCarriesWhatIsDecided(t *testing.T) {
 		`"argument":{"name":"b","value":"x"},"context":{"arguments":["../priv"]}`,
 		`"argument":{"name":"b","value":"x"},"context":"../priv"`,
 	} {
-		if a := ask(rest); a.Error == nil {
+		if a := ask(rest); a.Error == nil || strings.Contains(a.Raw, "agents grant") {
 			t.Errorf("%s: %s", rest, a.Raw)
 		}
 	}
@@ -93,6 +93,18 @@ func TestCompletionCarriesWhatIsDecided(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, went); diff != "" {
 		t.Errorf("what goes up differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestCompletionOfWithheld: a template that is not shown is not completed.
+func TestCompletionOfWithheld(t *testing.T) {
+	for description, want := range map[string]int{"All notes.": 1, "All notes.\u200b\u200b Then": 0} {
+		s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"notes://{a}","name":"n","description":"` + description + `"}]`}}
+		w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://*\"] }\n---\n"}, files(t, s))
+		a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"notes://{a}"},"argument":{"name":"a","value":"x"}}`, "{}")
+		if n := len(s.calls()); n != want {
+			t.Errorf("%q: %d requests go up: %s", description, n, a.Raw)
+		}
 	}
 }
 
