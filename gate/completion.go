@@ -23,41 +23,51 @@ type Completing struct {
 // of that: a server that looks for what begins so would look elsewhere else. What the verdict is about
 // is the resource as far as it is known.
 func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
-	v := g.TemplateVerdict(agent, r, c.Template)
-	if !v.Decision.Allowed() {
-		return v
+	whole := g.TemplateVerdict(agent, r, c.Template)
+	if !whole.Decision.Allowed() {
+		return whole
 	}
-	given := maps.Clone(c.Others)
-	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
-	if given == nil {
-		given = map[string]string{}
-	}
-	given[c.Name] = c.Value + some
-	goesOn := g.Resource(agent, r, fillWith(c.Template, given))
-	given[c.Name] = c.Value
-	text := fillWith(c.Template, given)
+	text, onward := c.texts()
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: text})
 	if err != nil {
 		return refused(err)
 	}
-	isRead := goesOn.Decision.Need() == nil || goesOn.Decision.Need().Verb() == readResource
-	if name, code, why := c.strays(); why != "" {
-		if !isRead {
-			need = goesOn.Decision.Need()
+	asIs, goesOn := g.Resource(agent, r, text), g.Resource(agent, r, onward)
+	isPath := c.isFile() || isFiles(whole) || isFiles(goesOn) || isFiles(asIs)
+	name, why := c.strays(isPath)
+	switch begins := c.Value == "" || strings.HasSuffix(c.Value, "/"); {
+	case why != "":
+		if about := asIs.Decision.Need(); about != nil {
+			need = about
 		}
-		return Verdict{Decision: capability.Denial(code, need), Argument: name, Why: why, Whole: true}
+		return Verdict{Decision: capability.Denial(capability.MalformedArguments, need), Argument: name, Why: why, Whole: true}
+	case isPath && !begins && !asIs.Decision.Allowed():
+		asIs.Argument, asIs.Whole = c.Name, true
+		return asIs
 	}
-	for _, uri := range c.reached(given) {
-		if v := g.Resource(agent, r, uri.text); !v.Decision.Allowed() {
-			v.Argument, v.Whole = uri.name, true
-			return v
+	return c.about(need, asIs, goesOn)
+}
+
+// texts are what the template becomes as far as is given, and with something more.
+func (c Completing) texts() (asIs, onward string) {
+	given := map[string]string{}
+	for name, value := range c.Others {
+		if value != "" {
+			given[name] = value
 		}
 	}
-	asIs := g.Resource(agent, r, text)
+	given[c.Name] = c.Value + some
+	onward = fillWith(c.Template, given)
+	given[c.Name] = c.Value
+	return fillWith(c.Template, given), onward
+}
+
+// about is the verdict on how it goes on, of what is given if that is decided alike.
+func (c Completing) about(need *capability.Requirement, asIs, goesOn Verdict) Verdict {
 	switch {
 	case goesOn.Decision.Allowed() && asIs.Decision.Allowed():
 		return asIs
-	case isRead:
+	case goesOn.Decision.Need() == nil || goesOn.Decision.Need().Verb() == readResource:
 		goesOn.Decision = goesOn.Decision.About(need)
 	}
 	if !goesOn.Decision.Allowed() {
@@ -66,27 +76,10 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 	return goesOn
 }
 
-// target is what a server may look at for the text of a variable.
-type target struct{ name, text string }
-
-// reached are the files that a server looks at which joins what is given for one variable to the folder
-// that it stands in, whatever stands around it: as they are, where the text does not go on behind a slash,
-// and where it does, what is in them.
-func (c Completing) reached(given map[string]string) []target {
-	if !c.isFile() {
-		return nil
-	}
-	var all []target
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		before, _, _ := c.place(name)
-		before = fillWith(before, given)
-		for _, value := range []string{given[name], given[name] + some} {
-			if value != "" && !strings.HasSuffix(value, "/") {
-				all = append(all, target{name, before[:strings.LastIndexByte(before, '/')+1] + encoded(value)})
-			}
-		}
-	}
-	return all
+// isFiles reports whether a verdict is about files.
+func isFiles(v Verdict) bool {
+	need := v.Decision.Need()
+	return need != nil && need.Verb().Resource() == "fs"
 }
 
 func (c Completing) isFile() bool {
@@ -94,16 +87,25 @@ func (c Completing) isFile() bool {
 	return strings.EqualFold(scheme, "file")
 }
 
-// anew begins a URI of another scheme, or a path on another disk; disk begins the name of a file on one.
-var (
-	anew = regexp.MustCompile(`^([A-Za-z]:\\?$|[A-Za-z][A-Za-z0-9+.-]*:[/\\])`)
-	disk = regexp.MustCompile(`^[A-Za-z]:`)
-)
+// isFolder reports whether a template is a folder and one variable for what is in it. Of any other one, servers
+// take more than one folder for that in which they look.
+func (c Completing) isFolder() bool {
+	folder, expression, _ := strings.Cut(c.Template, "{")
+	name, rest, closed := strings.Cut(expression, "}")
+	return closed && rest == "" && strings.HasSuffix(folder, "/") && strings.Trim(name, "+*") == c.Name
+}
+
+// plainPath is a path that no server takes for another one: no pattern, no quotes, nothing that is expanded,
+// unescaped, split or left out.
+var plainPath = regexp.MustCompile(`^([\pL\pM\p{Nd}_.()-]( *[\pL\pM\p{Nd}_.()-])*/)*([\pL\pM\p{Nd}_.()-]( *[\pL\pM\p{Nd}_.()-])*)?$`)
+
+// anew begins a URI of another scheme, or a path on another disk.
+var anew = regexp.MustCompile(`^([A-Za-z]:\\?$|[A-Za-z][A-Za-z0-9+.-]*:[/\\])`)
 
 // strays says which text leads away from where it stands in the template, whatever comes behind it, and how.
-func (c Completing) strays() (name string, code capability.Code, why string) {
+func (c Completing) strays(isPath bool) (name, why string) {
 	if _, twice := c.Others[c.Name]; twice {
-		return c.Name, capability.MalformedArguments, fmt.Sprintf("the variable %q is given twice", c.Name)
+		return c.Name, fmt.Sprintf("the variable %q is given twice", c.Name)
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(c.Others)), c.Name) {
 		value := c.Others[name]
@@ -112,16 +114,21 @@ func (c Completing) strays() (name string, code capability.Code, why string) {
 		}
 		before, expression, ok := c.place(name)
 		if !ok {
-			return name, capability.MalformedArguments, fmt.Sprintf("the template has no variable %q", name)
+			return name, fmt.Sprintf("the template has no variable %q", name)
 		}
-		if strings.ContainsAny(before, "?#") || strings.ContainsAny(expression, "?&#") {
+		switch {
+		case isPath && !c.isFolder():
+			return name, "of files, only what stands behind a folder is completed"
+		case isPath && !plainPath.MatchString(value):
+			return name, "what is given for it can be read in several ways"
+		case strings.ContainsAny(before, "?#"), strings.ContainsAny(expression, "?#"):
 			before = "" // it is nothing of the path
 		}
-		if why := c.leadsAway(before, value); why != "" {
-			return name, capability.ScopeViolation, why
+		if why := leadsAway(before, value); why != "" {
+			return name, why
 		}
 	}
-	return "", "", ""
+	return "", ""
 }
 
 // maxEscapes is how often a text may be escaped.
@@ -129,12 +136,12 @@ const maxEscapes = 4
 
 // leadsAway says how a text leads away from what stands before it, however often a server unescapes it.
 // What has nothing before it is all of the URI, which is decided.
-func (c Completing) leadsAway(before, value string) string {
+func leadsAway(before, value string) string {
 	for range maxEscapes {
 		if slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), isDots) {
 			return "what is given for it leads up"
 		}
-		if before != "" && (startsAnew(before, value) || c.isFile() && disk.MatchString(value)) {
+		if before != "" && startsAnew(before, value) {
 			return "what is given for it can be read in several ways, or begins somewhere else"
 		}
 		plain, err := url.PathUnescape(value)

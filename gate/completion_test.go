@@ -72,6 +72,8 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/{path}", "path", "/root/.", nil, false, false},
 		{"docs://team/{path}", "path", "//host/share", nil, false, false},
 		{"docs://team/{path}", "path", "~root/", nil, false, false},
+		{"docs://team/{path}", "path", "%7eroot/", nil, false, false},
+		{"docs://team/{path}", "path", "%2fetc/", nil, false, false},
 		{"docs://team/{path}", "path", "C:a", nil, false, true},
 		{"docs://team/{path}", "path", "C:/a", nil, false, false},
 		{"docs://team/{path}", "path", "file:///etc/", nil, false, false},
@@ -87,6 +89,9 @@ func TestCompletion(t *testing.T) {
 		// It has what is escaped in a URI, or is taken for something else at first sight.
 		{"docs://team/{path}", "path", "My note", nil, true, true},
 		{"file:///w/docs/{path}", "path", "my fi", nil, true, true},
+		{"file:///w/docs/{path}", "path", "My notes (1)/a_b-c.md", nil, true, true},
+		{"file:///w/docs/{path}", "path", "übersicht/日本語", nil, true, true},
+		{"file:///w/docs/{path}", "path", ".env", nil, true, true},
 		{"file:///w/docs/{path}", "path", "é", nil, true, true},
 		{"repo://keys/{key}", "key", "u:1", nil, false, true},
 

@@ -3,7 +3,7 @@ package gate_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"capgate/capability"
@@ -41,6 +41,30 @@ func TestCompletionWalks(t *testing.T) {
 		{"file:///w/docs/{path}", "path", "%2f", nil},
 		{"file:///w/docs/{path}", "path", "%2fetc/", nil},
 		{"file:///w/docs/{path}", "path", "%7eroot/", nil},
+		{"file:///w/docs/{path}", "path", "a%", nil},
+		{"file:///w/docs/{path:2}", "path", "..x", nil},
+		{"file:///w/docs/{path}", "path", "..;/secret/", nil},
+		{"file:///w/docs/{path}", "path", "a;../secret/", nil},
+		{"file:///w/docs/{path}", "path", ";/etc/", nil},
+		{"file:///w/docs/{path}", "path", "'../secret/'", nil},
+		{"file:///w/docs/{path}", "path", "\"/etc/", nil},
+		{"file:///w/docs/{path}", "path", " ~root/", nil},
+		{"file:///w/docs/{path}", "path", " a", nil},
+		{"file:///w/docs/{path}", "path", "a ", nil},
+		{"file:///w/docs/{path}", "path", "\u00a0a", nil},
+		{"file:///w/docs/{path}", "path", "a\u2024\u2024/b", nil},
+		{"file:///w/docs/{path}", "path", "\uff0e\uff0e\uff0fsecret/", nil},
+		{"file:///w/docs/{path}", "path", "a\u200b", nil},
+		{"file:///w/docs/{path}", "path", "+/etc/", nil},
+		{"file:///w/docs/{path}", "path", "$HOME/", nil},
+		{"file:///w/docs/{path}", "path", "l*k/", nil},
+		{"file:///w/docs/{path}", "path", "[l]ink/", nil},
+		{"file:///w/docs/{path}", "path", "{a,b}/", nil},
+		{"file:///w/docs/{path}", "path", "a//b", nil},
+		{"file:///w/docs/{path}", "path", "/a", nil},
+		{"file:///w/docs/{&path}", "path", "/etc/", nil},
+		{"FILE:///w/docs/{path}", "path", "../secret/", nil},
+		{"file://localhost/w/docs/{path}", "path", "../secret/", nil},
 	} {
 		v := g.Completion("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
 		if v.Decision.Allowed() {
@@ -66,18 +90,37 @@ func TestCompletionOfLinks(t *testing.T) {
 	}
 	g := gateOf(t, map[string]string{"some.md": record(`fs.read: { in: ` + dir + `, paths: [docs] }`)})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: dir, FS: hostfs.FS{}}}
-	for _, template := range []string{"{p}", "{p}.md", "x-{p}", "{q}/{p}", "{p}/{q}", "{p,q}", "{q}-{p}"} {
-		for value, want := range map[string]bool{"pub": true, "pub/": true, "li": true, "link": false, "link/": false} {
-			c := gate.Completing{Template: "file://" + dir + "/docs/" + template, Name: "p", Value: value}
-			if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != want && template != "{q}/{p}" {
-				t.Errorf("p of %s is completed with %q: %v", template, value, v.Decision)
+	for _, template := range []string{
+		"{p}", "{+p}", "{p*}", "{*p}", "{p}.md", "x-{p}", "{q}/{p}", "{p}/{q}", "{p,q}", "{q}-{p}", "pub{/p}", "pub{/p}.md", "pub{/q,p}", "{p:4}", "{?p}", "{&p}", "{;p}", "{#p}", "{.p}", "{p", "{{p}}", "{p}{p}",
+	} {
+		isFolder := slices.Contains([]string{"{p}", "{+p}", "{p*}", "{*p}"}, template)
+		for value, want := range map[string]bool{"": true, "pub": true, "pub/": true, "li": true, "link": false, "link/": false, "link/x": false, "linkx": true} {
+			for _, others := range []map[string]string{nil, {"q": ""}, {"q": "pub"}, {"p": value}} {
+				c := gate.Completing{Template: "file://" + dir + "/docs/" + template, Name: "p", Value: value, Others: others}
+				if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != (want && isFolder && others == nil) {
+					t.Errorf("p of %s is completed with %q beside %v: %v", template, value, others, v.Decision)
+				}
+				c = gate.Completing{Template: "file://" + dir + "/docs/" + template, Name: "q", Others: map[string]string{"p": value}}
+				if v := g.Completion("agents/some", r, c); v.Decision.Allowed() {
+					t.Errorf("q of %s is completed beside %q", template, value)
+				}
 			}
-			if c.Name, c.Value, c.Others = "q", "", map[string]string{"p": value}; !strings.Contains(template, "q") || template == "{q}/{p}" {
-				continue
-			}
-			if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != want {
-				t.Errorf("q of %s is completed beside %q: %v", template, value, v.Decision)
-			}
+		}
+	}
+}
+
+// TestCompletionOfFilesBySchemeOfTheirOwn: what a mapping says to be a file is one.
+func TestCompletionOfFilesBySchemeOfTheirOwn(t *testing.T) {
+	m, findings, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  note: fs.read\n"))
+	if err != nil || len(findings) > 0 {
+		t.Fatal(err, findings)
+	}
+	g := gateOf(t, map[string]string{"all.md": record(`fs.read: { in: /, paths: [.] }`, `resource.read: { uris: ["*"] }`)})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for template, want := range map[string]bool{"note:///w/docs/{p}": true, "note:///w/docs/{p}.md": false, "note:///w/docs/x-{p}": false, "other:///w/docs/{p}.md": true} {
+		v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: "a"})
+		if v.Decision.Allowed() != want {
+			t.Errorf("%s is completed: %v", template, v.Decision)
 		}
 	}
 }
