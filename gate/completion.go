@@ -45,7 +45,27 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 		asIs.Argument, asIs.Whole = c.Name, true
 		return asIs
 	}
+	if v := g.through(agent, r, c); isPath && !v.Decision.Allowed() {
+		v.Argument, v.Whole = c.Name, true
+		return v
+	}
 	return c.about(need, asIs, goesOn)
+}
+
+// through decides on the folders that a path goes through, the last one of them that may not be read if there
+// is one: a link may lead out, and one behind it back in.
+func (g *Gate) through(agent string, r *Resources, c Completing) Verdict {
+	v := Verdict{Decision: capability.Decision{Effect: capability.Allow}}
+	for i := range len(c.Value) {
+		if c.Value[i] != '/' {
+			continue
+		}
+		folder, _ := Completing{Template: c.Template, Name: c.Name, Value: c.Value[:i]}.texts()
+		if at := g.Resource(agent, r, folder); !at.Decision.Allowed() {
+			v = at
+		}
+	}
+	return v
 }
 
 // texts are what the template becomes as far as is given, and with something more.
@@ -97,7 +117,7 @@ func (c Completing) isFolder() bool {
 
 // plainPath is a path that no server takes for another one: no pattern, no quotes, nothing that is expanded,
 // unescaped, split or left out.
-var plainPath = regexp.MustCompile(`^([\pL\pM\p{Nd}_.()-]( *[\pL\pM\p{Nd}_.()-])*/)*([\pL\pM\p{Nd}_.()-]( *[\pL\pM\p{Nd}_.()-])*)?$`)
+var plainPath = regexp.MustCompile(`^(([.-]*[A-Za-z0-9_][A-Za-z0-9_.-]*)/)*([.-]*[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
 // anew begins a URI of another scheme, or a path on another disk.
 var anew = regexp.MustCompile(`^([A-Za-z]:\\?$|[A-Za-z][A-Za-z0-9+.-]*:[/\\])`)

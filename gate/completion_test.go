@@ -88,11 +88,11 @@ func TestCompletion(t *testing.T) {
 
 		// It has what is escaped in a URI, or is taken for something else at first sight.
 		{"docs://team/{path}", "path", "My note", nil, true, true},
-		{"file:///w/docs/{path}", "path", "my fi", nil, true, true},
-		{"file:///w/docs/{path}", "path", "My notes (1)/a_b-c.md", nil, true, true},
-		{"file:///w/docs/{path}", "path", "übersicht/日本語", nil, true, true},
+		{"file:///w/docs/{path}", "path", "my fi", nil, false, false},
+		{"file:///w/docs/{path}", "path", "My-notes.1/a_b-c.md", nil, true, true},
+		{"file:///w/docs/{path}", "path", "übersicht/日本語", nil, false, false},
 		{"file:///w/docs/{path}", "path", ".env", nil, true, true},
-		{"file:///w/docs/{path}", "path", "é", nil, true, true},
+		{"file:///w/docs/{path}", "path", "é", nil, false, false},
 		{"repo://keys/{key}", "key", "u:1", nil, false, true},
 
 		// It is given twice.

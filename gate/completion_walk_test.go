@@ -61,6 +61,12 @@ func TestCompletionWalks(t *testing.T) {
 		{"file:///w/docs/{path}", "path", "[l]ink/", nil},
 		{"file:///w/docs/{path}", "path", "{a,b}/", nil},
 		{"file:///w/docs/{path}", "path", "a//b", nil},
+		{"file:///w/docs/{path}", "path", "x ../secret/", nil},
+		{"file:///w/docs/{path}", "path", ".-./secret/", nil},
+		{"file:///w/docs/{path}", "path", "..()/secret/", nil},
+		{"file:///w/docs/{path}", "path", "..\u0436/secret/", nil},
+		{"file:///w/docs/{path}", "path", "..\ufe0f/secret/", nil},
+		{"file:///w/docs/{path}", "path", "lin\u212a/", nil},
 		{"file:///w/docs/{path}", "path", "/a", nil},
 		{"file:///w/docs/{&path}", "path", "/etc/", nil},
 		{"FILE:///w/docs/{path}", "path", "../secret/", nil},
@@ -85,8 +91,10 @@ func TestCompletionOfLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("../secret", filepath.Join(dir, "docs/link")); err != nil {
-		t.Fatal(err)
+	for name, to := range map[string]string{"docs/link": "../secret", "docs/up": "..", "secret/into": "../docs/pub", "docs/self": "."} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	g := gateOf(t, map[string]string{"some.md": record(`fs.read: { in: ` + dir + `, paths: [docs] }`)})
 	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: dir, FS: hostfs.FS{}}}
@@ -94,7 +102,7 @@ func TestCompletionOfLinks(t *testing.T) {
 		"{p}", "{+p}", "{p*}", "{*p}", "{p}.md", "x-{p}", "{q}/{p}", "{p}/{q}", "{p,q}", "{q}-{p}", "pub{/p}", "pub{/p}.md", "pub{/q,p}", "{p:4}", "{?p}", "{&p}", "{;p}", "{#p}", "{.p}", "{p", "{{p}}", "{p}{p}",
 	} {
 		isFolder := slices.Contains([]string{"{p}", "{+p}", "{p*}", "{*p}"}, template)
-		for value, want := range map[string]bool{"": true, "pub": true, "pub/": true, "li": true, "link": false, "link/": false, "link/x": false, "linkx": true} {
+		for value, want := range map[string]bool{"": true, "pub": true, "pub/": true, "li": true, "link": false, "link/": false, "link/x": false, "linkx": true, "up/docs/": false, "up/docs/pub": false, "link/into/": false, "self/pub/": true} {
 			for _, others := range []map[string]string{nil, {"q": ""}, {"q": "pub"}, {"p": value}} {
 				c := gate.Completing{Template: "file://" + dir + "/docs/" + template, Name: "p", Value: value, Others: others}
 				if v := g.Completion("agents/some", r, c); v.Decision.Allowed() != (want && isFolder && others == nil) {
