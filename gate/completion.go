@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"capgate/capability"
+	"capgate/mapping"
 )
 
 // Completing is a template of which a variable is being completed.
@@ -27,6 +28,9 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 	if !whole.Decision.Allowed() {
 		return whole
 	}
+	if why := c.tooMuch(); why != "" { // before all that takes long to look at
+		return Verdict{Decision: capability.Denial(capability.MalformedArguments, whole.Decision.Need()), Argument: c.Name, Why: why, Whole: true}
+	}
 	text, onward := c.texts()
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: text})
 	if err != nil {
@@ -41,31 +45,52 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 			need = about
 		}
 		return Verdict{Decision: capability.Denial(capability.MalformedArguments, need), Argument: name, Why: why, Whole: true}
-	case isPath && !begins && !asIs.Decision.Allowed():
+	case !isRead(goesOn) && !begins && !asIs.Decision.Allowed():
 		asIs.Argument, asIs.Whole = c.Name, true
 		return asIs
 	}
-	if v := g.through(agent, r, c); isPath && !v.Decision.Allowed() {
-		v.Argument, v.Whole = c.Name, true
-		return v
+	v := c.about(need, asIs, goesOn)
+	if isPath && v.Decision.Allowed() {
+		v = g.through(agent, r, c, v)
 	}
-	return c.about(need, asIs, goesOn)
+	return v
 }
 
-// through decides on the folders that a path goes through, the last one of them that may not be read if there
-// is one: a link may lead out, and one behind it back in.
-func (g *Gate) through(agent string, r *Resources, c Completing) Verdict {
-	v := Verdict{Decision: capability.Decision{Effect: capability.Allow}}
+// What is given for variables is a name or a path.
+const (
+	maxGiven   = mapping.MaxURI // bytes, all of it
+	maxFolders = 64             // that a path goes through
+)
+
+// tooMuch says what is given beyond that.
+func (c Completing) tooMuch() string {
+	all := len(c.Name) + len(c.Value)
+	for name, value := range c.Others {
+		all += len(name) + len(value)
+	}
+	switch {
+	case all > maxGiven:
+		return fmt.Sprintf("what is given is longer than %d bytes", maxGiven)
+	case strings.Count(c.Value, "/") > maxFolders:
+		return fmt.Sprintf("it goes through more than %d folders", maxFolders)
+	}
+	return ""
+}
+
+// through denies what is allowed of a path that goes through a folder which may not be read: a link may lead out,
+// and one behind it back in.
+func (g *Gate) through(agent string, r *Resources, c Completing, allowed Verdict) Verdict {
 	for i := range len(c.Value) {
 		if c.Value[i] != '/' {
 			continue
 		}
 		folder, _ := Completing{Template: c.Template, Name: c.Name, Value: c.Value[:i]}.texts()
-		if at := g.Resource(agent, r, folder); !at.Decision.Allowed() {
-			v = at
+		if v := g.Resource(agent, r, folder); !v.Decision.Allowed() {
+			v.Argument, v.Whole = c.Name, true
+			return v
 		}
 	}
-	return v
+	return allowed
 }
 
 // texts are what the template becomes as far as is given, and with something more.
@@ -87,13 +112,19 @@ func (c Completing) about(need *capability.Requirement, asIs, goesOn Verdict) Ve
 	switch {
 	case goesOn.Decision.Allowed() && asIs.Decision.Allowed():
 		return asIs
-	case goesOn.Decision.Need() == nil || goesOn.Decision.Need().Verb() == readResource:
+	case isRead(goesOn):
 		goesOn.Decision = goesOn.Decision.About(need)
 	}
 	if !goesOn.Decision.Allowed() {
 		goesOn.Argument, goesOn.Whole = c.Name, true
 	}
 	return goesOn
+}
+
+// isRead reports whether a verdict is about a resource as such, and not about what reading it does.
+func isRead(v Verdict) bool {
+	need := v.Decision.Need()
+	return need == nil || need.Verb() == readResource
 }
 
 // isFiles reports whether a verdict is about files.
@@ -120,7 +151,7 @@ func (c Completing) isFolder() bool {
 var plainPath = regexp.MustCompile(`^(([.-]*[A-Za-z0-9_][A-Za-z0-9_.-]*)/)*([.-]*[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
 // anew begins a URI of another scheme, or a path on another disk.
-var anew = regexp.MustCompile(`^([A-Za-z]:\\?$|[A-Za-z][A-Za-z0-9+.-]*:[/\\])`)
+var anew = regexp.MustCompile(`^([A-Za-z]:$|[A-Za-z][A-Za-z0-9+.-]*:/)`)
 
 // strays says which text leads away from where it stands in the template, whatever comes behind it, and how.
 func (c Completing) strays(isPath bool) (name, why string) {

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 
 	"capgate/capability"
@@ -114,6 +115,36 @@ func TestCompletion(t *testing.T) {
 			v := g.Completion(agent, r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
 			if v.Decision.Allowed() != want {
 				t.Errorf("%s completes %s of %s with %q beside %q: %v %s", agent, tt.name, tt.template, tt.value, tt.others, v.Decision, v.Why)
+			}
+		}
+	}
+}
+
+// TestCompletionOfTooMuch: what would take long to look at is not looked at.
+func TestCompletionOfTooMuch(t *testing.T) {
+	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateOf(t, map[string]string{"all.md": record(`resource.read: { uris: ["*"] }`, `fs.read: { in: /, paths: [.] }`)})
+	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	for value, why := range map[string]string{
+		strings.Repeat("a/", 64):     "",
+		strings.Repeat("a/", 65):     "64 folders",
+		strings.Repeat("a", 250):     "",
+		strings.Repeat("a", 9000):    "longer than",
+		strings.Repeat("a/", 4<<20):  "longer than",
+		strings.Repeat(" %", 16<<20): "longer than",
+	} {
+		for _, others := range []map[string]string{nil, {"q": strings.Repeat("a", 9000)}} {
+			for _, template := range []string{"docs://team/{p}", "file:///w/{p}"} {
+				v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: value, Others: others})
+				if others != nil {
+					why = "longer than"
+				}
+				if v.Decision.Allowed() != (why == "") || !strings.Contains(v.Why, why) {
+					t.Errorf("%d bytes of %s beside %d: %v %s", len(value), template, len(others), v.Decision.Allowed(), v.Why)
+				}
 			}
 		}
 	}

@@ -71,8 +71,7 @@ func (c *call) complete() reply {
 // nobody decides on, and so it does not go up.
 type completion struct {
 	name, value string
-	others      map[string]string
-	has         bool // others
+	others      map[string]string // nil for none
 }
 
 // readCompletion reads it. What is given is text.
@@ -94,7 +93,10 @@ func readCompletion(params wire.Value) (c completion, ok bool) {
 	if around.Kind() != wire.Object || some && others.Kind() != wire.Object {
 		return c, false
 	}
-	c.has, c.others = some, map[string]string{}
+	if !some {
+		return c, true
+	}
+	c.others = map[string]string{}
 	for name, value := range others.Members() {
 		key, _ := name.Str()
 		if c.others[key], ok = value.Str(); !ok {
@@ -107,7 +109,7 @@ func readCompletion(params wire.Value) (c completion, ok bool) {
 func (c completion) append(dst []byte) []byte {
 	dst = wire.AppendString(append(dst, `,"argument":{"name":`...), c.name)
 	dst = append(wire.AppendString(append(dst, `,"value":`...), c.value), '}')
-	if !c.has {
+	if c.others == nil {
 		return dst
 	}
 	dst = append(dst, `,"context":{"arguments":{`...)
