@@ -9,18 +9,24 @@ import (
 	"capgate/mapping"
 )
 
+// served is what a server has whose mapping says that of resources.
+func served(t *testing.T, resources string, view capability.View) *gate.Resources {
+	t.Helper()
+	m, findings, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"+resources))
+	if err != nil || len(findings) > 0 {
+		t.Fatal(err, findings)
+	}
+	return &gate.Resources{Name: "s", Item: "s", Mapping: m, View: view}
+}
+
 // TestCompletion: a server is asked how a variable goes on only where what is given so far is some of what
 // the agent may read.
 func TestCompletion(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gateOf(t, map[string]string{
 		"some.md": record(`resource.read: { uris: ["docs://team/*"] }`, `fs.read: { in: /w, paths: [docs] }`),
 		"all.md":  record(`resource.read: { uris: ["docs://*", "repo://*"] }`, `fs.read: { in: /, paths: [.] }`),
 	})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "", capability.View{Cwd: "/w"})
 	for _, tt := range []struct {
 		template, name, value string
 		others                map[string]string
@@ -122,12 +128,8 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionOfTooMuch: what would take long to look at is not looked at.
 func TestCompletionOfTooMuch(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gateOf(t, map[string]string{"all.md": record(`resource.read: { uris: ["*"] }`, `fs.read: { in: /, paths: [.] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "", capability.View{Cwd: "/w"})
 	for value, why := range map[string]string{
 		strings.Repeat("a/", 64):     "",
 		strings.Repeat("a/", 65):     "64 folders",
@@ -152,12 +154,8 @@ func TestCompletionOfTooMuch(t *testing.T) {
 
 // TestCompletionOfOneLevel: what is in a folder is told to nobody who may read the folder's files only.
 func TestCompletionOfOneLevel(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gateOf(t, map[string]string{"flat.md": record(`fs.read: { in: /srv, paths: ["*"] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "", capability.View{Cwd: "/w"})
 	for value, want := range map[string]bool{"": true, "s": true, "s/": false, "s/x": false, "..": false} {
 		v := g.Completion("agents/flat", r, gate.Completing{Template: "file:///srv/{name}", Name: "name", Value: value})
 		if v.Decision.Allowed() != want {
@@ -168,12 +166,8 @@ func TestCompletionOfOneLevel(t *testing.T) {
 
 // TestCompletionIsAbout: whoever looks at the event reads what was asked for.
 func TestCompletionIsAbout(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*"] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "", capability.View{Cwd: "/w"})
 	for value, want := range map[string]string{
 		"pay":  "docs://team/pay",
 		"":     "docs://team/",
@@ -183,6 +177,35 @@ func TestCompletionIsAbout(t *testing.T) {
 		v := g.Completion("agents/some", r, gate.Completing{Template: "docs://team/{path}", Name: "path", Value: value})
 		if need := v.Decision.Need(); need == nil || need.Object() != want || !v.Decision.Allowed() && v.Argument != "path" {
 			t.Errorf("of %q it is about %v, and the argument %q", value, need, v.Argument)
+		}
+	}
+}
+
+// TestCompletionNames: a denial names the variable that it is about, and what is recorded the verb that reads.
+func TestCompletionNames(t *testing.T) {
+	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://*"] }`, `fs.read: { in: /w, paths: [docs] }`, `fs.read: { in: /srv, paths: ["*"] }`)})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	for _, tt := range []struct {
+		template, name, value string
+		others                map[string]string
+		argument              string
+		verb                  capability.Verb
+	}{
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "/etc"}, "a", "resource.read"},
+		{"docs://team/{a}", "a", "../x", nil, "a", "resource.read"},
+		{"file:///w/docs/{a}", "a", "../x", nil, "a", "fs.read"},
+		{"file:///srv/{a}", "a", "x/", nil, "a", "fs.read"},
+		{"file:///srv/{a}", "a", "", nil, "", "fs.read"},
+		{"docs://team/{a}", "a", "c:x", nil, "", "resource.read"},
+		{"file:///w/docs/{a}", "a", "FILE:/etc", nil, "a", "fs.read"},
+		{"file:///w/docs/{a}", "a", "c:x", nil, "a", "fs.read"},
+		{"file:///w/docs/{a}", "a", "C:x", nil, "a", "fs.read"},
+		{"docs://{+a}", "a", "/x", nil, "", "resource.read"},
+	} {
+		v := g.Completion("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
+		need := v.Decision.Need()
+		if v.Decision.Allowed() != (tt.argument == "") || v.Argument != tt.argument || need == nil || need.Verb() != tt.verb {
+			t.Errorf("%s of %s with %q: it is about %v and %q, %v", tt.name, tt.template, tt.value, need, v.Argument, v.Decision)
 		}
 	}
 }

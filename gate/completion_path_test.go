@@ -9,18 +9,13 @@ import (
 	"capgate/capability"
 	"capgate/capability/hostfs"
 	"capgate/gate"
-	"capgate/mapping"
 )
 
 // TestCompletionWalks: a server that joins what is given to a folder, on its own, finds nothing that the agent
 // may not read. What stands beside it in the template is no part of the path then.
 func TestCompletionWalks(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*"] }`, `fs.read: { in: /w, paths: [docs] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "", capability.View{Cwd: "/w"})
 	for _, tt := range []struct {
 		template, name, value string
 		others                map[string]string
@@ -81,10 +76,6 @@ func TestCompletionWalks(t *testing.T) {
 
 // TestCompletionOfLinks: a link leads where it leads, also where its name stands beside something else.
 func TestCompletionOfLinks(t *testing.T) {
-	m, _, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	for _, name := range []string{"docs/pub", "secret"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
@@ -97,7 +88,7 @@ func TestCompletionOfLinks(t *testing.T) {
 		}
 	}
 	g := gateOf(t, map[string]string{"some.md": record(`fs.read: { in: ` + dir + `, paths: [docs] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: dir, FS: hostfs.FS{}}}
+	r := served(t, "", capability.View{Cwd: dir, FS: hostfs.FS{}})
 	for _, template := range []string{
 		"{p}", "{+p}", "{p*}", "{*p}", "{p}.md", "x-{p}", "{q}/{p}", "{p}/{q}", "{p,q}", "{q}-{p}", "pub{/p}", "pub{/p}.md", "pub{/q,p}", "{p:4}", "{?p}", "{&p}", "{;p}", "{#p}", "{.p}", "{p", "{{p}}", "{p}{p}",
 	} {
@@ -119,12 +110,8 @@ func TestCompletionOfLinks(t *testing.T) {
 
 // TestCompletionOfFilesBySchemeOfTheirOwn: what a mapping says to be a file is one.
 func TestCompletionOfFilesBySchemeOfTheirOwn(t *testing.T) {
-	m, findings, err := mapping.Parse("m.yml", []byte("server: s\ntools: {}\nresources:\n  note: fs.read\n"))
-	if err != nil || len(findings) > 0 {
-		t.Fatal(err, findings)
-	}
 	g := gateOf(t, map[string]string{"all.md": record(`fs.read: { in: /, paths: [.] }`, `resource.read: { uris: ["*"] }`)})
-	r := &gate.Resources{Name: "s", Item: "s", Mapping: m, View: capability.View{Cwd: "/w"}}
+	r := served(t, "resources: { note: fs.read }\n", capability.View{Cwd: "/w"})
 	for template, want := range map[string]bool{"note:///w/docs/{p}": true, "note:///w/docs/{p}.md": false, "note:///w/docs/x-{p}": false, "other:///w/docs/{p}.md": true} {
 		v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: "a"})
 		if v.Decision.Allowed() != want {
