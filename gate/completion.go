@@ -49,11 +49,13 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 		asIs.Argument, asIs.Whole = c.Name, true
 		return asIs
 	}
-	v := c.about(need, asIs, goesOn)
-	if isPath && v.Decision.Allowed() {
-		v = g.through(agent, r, c, v)
+	for _, uri := range c.besides(isPath) {
+		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
+			v.Argument, v.Whole = c.Name, true
+			return v
+		}
 	}
-	return v
+	return c.about(need, asIs, goesOn)
 }
 
 // What is given for variables is a name or a path.
@@ -77,20 +79,43 @@ func (c Completing) tooMuch() string {
 	return ""
 }
 
-// through denies what is allowed of a path that goes through a folder which may not be read: a link may lead out,
-// and one behind it back in.
-func (g *Gate) through(agent string, r *Resources, c Completing, allowed Verdict) Verdict {
+// besides are what must be readable as well. Of a path it is each folder that it goes through, as a link may lead
+// out and one behind it back in; and whatever there may be in the last of them, as that is told of. Of anything else
+// it is what becomes of the template where a server takes what is not given for nothing.
+func (c Completing) besides(isPath bool) (uris []string) {
+	if !isPath {
+		return []string{c.joined()}
+	}
+	folder := -1
 	for i := range len(c.Value) {
-		if c.Value[i] != '/' {
-			continue
-		}
-		folder, _ := Completing{Template: c.Template, Name: c.Name, Value: c.Value[:i]}.texts()
-		if v := g.Resource(agent, r, folder); !v.Decision.Allowed() {
-			v.Argument, v.Whole = c.Name, true
-			return v
+		if c.Value[i] == '/' {
+			folder = i
+			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:i]}))
 		}
 	}
-	return allowed
+	if folder >= 0 {
+		for _, any := range []string{whatever, unspoken} {
+			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:folder+1] + any}))
+		}
+	}
+	return uris
+}
+
+var severalSlashes = regexp.MustCompile(`//+`)
+
+// joined is what a server that joins names makes of the template.
+func (c Completing) joined() string {
+	given := map[string]string{}
+	for name, value := range c.Others {
+		given[name] = encoded(value)
+	}
+	given[c.Name] = encoded(c.Value + some)
+	text := filling{given: given}.of(c.Template)
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return text
+	}
+	return scheme + "://" + strings.Trim(severalSlashes.ReplaceAllString(rest, "/"), "/")
 }
 
 // texts are what the template becomes as far as is given, and with something more.

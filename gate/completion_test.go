@@ -154,12 +154,41 @@ func TestCompletionOfTooMuch(t *testing.T) {
 
 // TestCompletionOfOneLevel: what is in a folder is told to nobody who may read the folder's files only.
 func TestCompletionOfOneLevel(t *testing.T) {
-	g := gateOf(t, map[string]string{"flat.md": record(`fs.read: { in: /srv, paths: ["*"] }`)})
+	g := gateOf(t, map[string]string{"flat.md": record(`fs.read: { in: /srv, paths: ["*", "sub/x*", "in/*"] }`)})
 	r := served(t, "", capability.View{Cwd: "/w"})
-	for value, want := range map[string]bool{"": true, "s": true, "s/": false, "s/x": false, "..": false} {
+	for value, want := range map[string]bool{
+		"": true, "s": true, "s/": false, "s/x": false, "..": false, "sub/": false, "sub/x": false, "in/": true, "in/x": true,
+	} {
 		v := g.Completion("agents/flat", r, gate.Completing{Template: "file:///srv/{name}", Name: "name", Value: value})
 		if v.Decision.Allowed() != want {
 			t.Errorf("it completes %q: %v", value, v.Decision)
+		}
+	}
+}
+
+// TestCompletionOfNothing: what is not given is nothing to some servers, and some name to others.
+func TestCompletionOfNothing(t *testing.T) {
+	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*/pub/*", "docs://box/*/*"] }`), "all.md": record(`resource.read: { uris: ["docs://*"] }`)})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	for _, c := range []gate.Completing{
+		{Template: "docs://team/{a}/pub/{b}", Name: "b", Value: "x"},
+		{Template: "docs://team/{a}/pub/{b}", Name: "b", Value: "x", Others: map[string]string{"a": ""}},
+		{Template: "docs://team/{a}/pub/{b}", Name: "b", Others: map[string]string{"a": ""}},
+		{Template: "docs://team/{a}/pub/{b}", Name: "a", Value: "x"},
+		{Template: "docs://box/{a}/{b}", Name: "b", Value: "x"},
+		{Template: "docs://box/{a}/{b}", Name: "a", Value: "x"},
+	} {
+		if v := g.Completion("agents/some", r, c); v.Decision.Allowed() {
+			t.Errorf("%+v is completed", c)
+		}
+		if v := g.Completion("agents/all", r, c); !v.Decision.Allowed() {
+			t.Errorf("%+v is not completed: %v", c, v.Decision)
+		}
+		if c.Name == "b" {
+			c.Others = map[string]string{"a": "y"}
+			if v := g.Completion("agents/some", r, c); !v.Decision.Allowed() {
+				t.Errorf("%+v is not completed: %v", c, v.Decision)
+			}
 		}
 	}
 }
