@@ -94,8 +94,8 @@ func (c Completing) besides(isPath bool) (uris []string) {
 		}
 	}
 	if folder >= 0 {
-		for _, any := range []string{whatever, unspoken} {
-			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:folder+1] + any}))
+		for _, name := range []string{whatever, unspoken} {
+			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:folder+1] + name}))
 		}
 	}
 	return uris

@@ -208,6 +208,10 @@ func TestCompletionIsAbout(t *testing.T) {
 			t.Errorf("of %q it is about %v, and the argument %q", value, need, v.Argument)
 		}
 	}
+	v := g.Completion("agents/some", r, gate.Completing{Template: "docs://team/{a}/{b}", Name: "b", Value: "x", Others: map[string]string{"a": "y"}})
+	if got := v.Decision.Need().Object(); got != "docs://team/y/x" {
+		t.Errorf("beside another one it is about %s", got)
+	}
 }
 
 // TestCompletionNames: a denial names the variable that it is about, and what is recorded the verb that reads.
