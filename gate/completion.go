@@ -115,7 +115,11 @@ func (c Completing) joined() string {
 	if !ok {
 		return text
 	}
-	return scheme + "://" + strings.Trim(severalSlashes.ReplaceAllString(rest, "/"), "/")
+	host := "" // as where the template names none
+	if !strings.HasPrefix(c.Template, scheme+":///") {
+		host, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+	}
+	return scheme + "://" + strings.TrimRight(host+severalSlashes.ReplaceAllString("/"+rest, "/"), "/")
 }
 
 // texts are what the template becomes as far as is given, and with something more.

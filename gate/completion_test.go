@@ -168,7 +168,7 @@ func TestCompletionOfOneLevel(t *testing.T) {
 
 // TestCompletionOfNothing: what is not given is nothing to some servers, and some name to others.
 func TestCompletionOfNothing(t *testing.T) {
-	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*/pub/*", "docs://box/*/*"] }`), "all.md": record(`resource.read: { uris: ["docs://*"] }`)})
+	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*/pub/*", "docs://box/*/*", "docs:///*/*"] }`), "all.md": record(`resource.read: { uris: ["docs://*"] }`)})
 	r := served(t, "", capability.View{Cwd: "/w"})
 	for _, c := range []gate.Completing{
 		{Template: "docs://team/{a}/pub/{b}", Name: "b", Value: "x"},
@@ -177,6 +177,7 @@ func TestCompletionOfNothing(t *testing.T) {
 		{Template: "docs://team/{a}/pub/{b}", Name: "a", Value: "x"},
 		{Template: "docs://box/{a}/{b}", Name: "b", Value: "x"},
 		{Template: "docs://box/{a}/{b}", Name: "a", Value: "x"},
+		{Template: "docs:///{a}/{b}", Name: "b", Value: "x"},
 	} {
 		if v := g.Completion("agents/some", r, c); v.Decision.Allowed() {
 			t.Errorf("%+v is completed", c)
