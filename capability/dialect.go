@@ -39,6 +39,9 @@ func parseToken(verb, scope string) (Spec, error) {
 	if scope == "" {
 		return Spec{}, fmt.Errorf("%q has nothing after the colon", verb+":")
 	}
+	if scope[0] == ' ' { // an entry of a record written as text, and no name that begins so
+		return Spec{}, fmt.Errorf("%q has a blank after the colon; write %s{%s=[…]}", verb+":", verb, e.token)
+	}
 	spec := Spec{Verb: verb, Token: strings.HasPrefix(scope, "/")}
 	if e.token != pathsKey.Name || e.Verb.Resource() != "fs" {
 		return spec.With(e.token, scope), nil
