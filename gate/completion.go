@@ -32,35 +32,48 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 		return Verdict{Decision: capability.Denial(capability.MalformedArguments, whole.Decision.Need()), Argument: c.Name, Why: why, Whole: true}
 	}
 	text, onward := c.texts()
-	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: text})
+	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: c.filled(c.Value, "…")})
 	if err != nil {
 		return refused(err)
 	}
 	asIs, goesOn := g.Resource(agent, r, text), g.Resource(agent, r, onward)
-	isPath := c.isFile() || isFiles(whole) || isFiles(goesOn) || isFiles(asIs)
-	name, why := c.strays(isPath)
-	switch begins := c.Value == "" || strings.HasSuffix(c.Value, "/"); {
-	case why != "":
+	isPath := c.isFile() || r.reads("fs", c.Template, text, onward)
+	if name, why := c.strays(isPath); why != "" {
 		if about := asIs.Decision.Need(); about != nil {
 			need = about
 		}
 		return Verdict{Decision: capability.Denial(capability.MalformedArguments, need), Argument: name, Why: why, Whole: true}
-	case !isRead(goesOn) && !begins && !asIs.Decision.Allowed():
-		asIs.Argument, asIs.Whole = c.Name, true
-		return asIs
 	}
 	for _, uri := range c.besides(isPath) {
 		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
-			v.Argument, v.Whole = c.Name, true
-			return v
+			if v.Argument, v.Whole = c.Name, true; isRead(v) {
+				v.Decision = v.Decision.About(need)
+			}
+			return r.about(v, c.filled(strings.TrimSuffix(c.Value, "/")+"/", whatever))
 		}
 	}
 	return c.about(need, asIs, goesOn)
 }
 
+// Completes returns what reports whether an agent may be told that a variable goes on to be some text: what the template
+// becomes with it may be read, also where it stands for what comes behind the last slash that is given.
+func (g *Gate) Completes(agent string, r *Resources, c Completing) func(text string) bool {
+	isPath := c.isFile() || r.reads("fs", c.Template, c.filled(c.Value, whatever))
+	folder := c.Value[:strings.LastIndexByte(c.Value, '/')+1]
+	before, expression, _ := c.place(c.Name)
+	may := func(uri string) bool { return g.Resource(agent, r, uri).Decision.Allowed() }
+	becomes := func(text string) bool {
+		return leadsAway(before, expression, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)))
+	}
+	return func(text string) bool {
+		return becomes(text) && (strings.HasPrefix(text, folder) || becomes(folder+text))
+	}
+}
+
 // What is given for variables is a name or a path.
 const (
 	maxGiven   = mapping.MaxURI // bytes, all of it
+	maxOthers  = 32             // variables
 	maxFolders = 64             // that a path goes through
 )
 
@@ -73,6 +86,8 @@ func (c Completing) tooMuch() string {
 	switch {
 	case all > maxGiven:
 		return fmt.Sprintf("what is given is longer than %d bytes", maxGiven)
+	case len(c.Others) > maxOthers:
+		return fmt.Sprintf("more than %d other variables are given", maxOthers)
 	case strings.Count(c.Value, "/") > maxFolders:
 		return fmt.Sprintf("it goes through more than %d folders", maxFolders)
 	}
@@ -80,37 +95,33 @@ func (c Completing) tooMuch() string {
 }
 
 // besides are what must be readable as well. Of a path it is each folder that it goes through, as a link may lead
-// out and one behind it back in; and whatever there may be in the last of them, as that is told of. Of anything else
-// it is what becomes of the template where a server takes what is not given for nothing.
+// out and one behind it back in; and whatever there may be in the last of them, which is the name itself where that is
+// a folder, as that is told of. Of anything else it is what becomes of the template where a server takes what is not
+// given for nothing.
 func (c Completing) besides(isPath bool) (uris []string) {
-	if !isPath {
-		return []string{c.joined()}
+	switch {
+	case !isPath:
+		return []string{c.joined(c.Value + some)}
+	case c.Value == "":
+		return nil
 	}
-	folder := -1
+	with := func(value string) { uris = append(uris, c.filled(value, whatever)) }
 	for i := range len(c.Value) {
 		if c.Value[i] == '/' {
-			folder = i
-			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:i]}))
+			with(c.Value[:i])
 		}
 	}
-	if folder >= 0 {
-		for _, name := range []string{whatever, unspoken} {
-			uris = append(uris, fillWith(c.Template, map[string]string{c.Name: c.Value[:folder+1] + name}))
-		}
-	}
+	folder := strings.TrimSuffix(c.Value, "/") + "/"
+	with(folder + whatever)
+	with(folder + unspoken)
 	return uris
 }
 
 var severalSlashes = regexp.MustCompile(`//+`)
 
 // joined is what a server that joins names makes of the template.
-func (c Completing) joined() string {
-	given := map[string]string{}
-	for name, value := range c.Others {
-		given[name] = encoded(value)
-	}
-	given[c.Name] = encoded(c.Value + some)
-	text := filling{given: given}.of(c.Template)
+func (c Completing) joined(value string) string {
+	text := c.filled(value, "")
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return text
@@ -124,16 +135,19 @@ func (c Completing) joined() string {
 
 // texts are what the template becomes as far as is given, and with something more.
 func (c Completing) texts() (asIs, onward string) {
+	return c.filled(c.Value, whatever), c.filled(c.Value+some, whatever)
+}
+
+// filled is the template with a value, and another text in the place of what is not given.
+func (c Completing) filled(value, open string) string {
 	given := map[string]string{}
 	for name, value := range c.Others {
 		if value != "" {
-			given[name] = value
+			given[name] = encoded(value)
 		}
 	}
-	given[c.Name] = c.Value + some
-	onward = fillWith(c.Template, given)
-	given[c.Name] = c.Value
-	return fillWith(c.Template, given), onward
+	given[c.Name] = encoded(value)
+	return filling{plain: open, deep: open, given: given}.of(c.Template)
 }
 
 // about is the verdict on how it goes on, of what is given if that is decided alike.
@@ -154,12 +168,6 @@ func (c Completing) about(need *capability.Requirement, asIs, goesOn Verdict) Ve
 func isRead(v Verdict) bool {
 	need := v.Decision.Need()
 	return need == nil || need.Verb() == readResource
-}
-
-// isFiles reports whether a verdict is about files.
-func isFiles(v Verdict) bool {
-	need := v.Decision.Need()
-	return need != nil && need.Verb().Resource() == "fs"
 }
 
 func (c Completing) isFile() bool {
@@ -200,11 +208,9 @@ func (c Completing) strays(isPath bool) (name, why string) {
 		case isPath && !c.isFolder():
 			return name, "of files, only what stands behind a folder is completed"
 		case isPath && !plainPath.MatchString(value):
-			return name, "what is given for it can be read in several ways"
-		case strings.ContainsAny(before, "?#"), strings.ContainsAny(expression, "?#"):
-			before = "" // it is nothing of the path
+			return name, "of a file, it is completed from names of ASCII letters, digits, _, - and dots, and not upwards"
 		}
-		if why := leadsAway(before, value); why != "" {
+		if why := leadsAway(before, expression, value); why != "" {
 			return name, why
 		}
 	}
@@ -214,9 +220,12 @@ func (c Completing) strays(isPath bool) (name, why string) {
 // maxEscapes is how often a text may be escaped.
 const maxEscapes = 4
 
-// leadsAway says how a text leads away from what stands before it, however often a server unescapes it.
-// What has nothing before it is all of the URI, which is decided.
-func leadsAway(before, value string) string {
+// leadsAway says how a text in the place of an expression leads away from what stands before it, however often a
+// server unescapes it. What has nothing before it is all of the URI, which is decided.
+func leadsAway(before, expression, value string) string {
+	if strings.ContainsAny(before, "?#") || strings.ContainsAny(expression, "?#") {
+		before = "" // it is nothing of the path
+	}
 	for range maxEscapes {
 		if slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), isDots) {
 			return "what is given for it leads up"
@@ -249,17 +258,16 @@ func startsAnew(before, value string) bool {
 
 // place finds the expression that a variable stands in, and what stands before it.
 func (c Completing) place(name string) (before, expression string, ok bool) {
-	for at := 0; ; {
-		begin := strings.IndexByte(c.Template[at:], '{')
-		if begin < 0 {
+	for rest := c.Template; ; {
+		_, after, opens := strings.Cut(rest, "{")
+		expression, more, closed := strings.Cut(after, "}")
+		switch {
+		case !opens || !closed:
 			return "", "", false
+		case name != "" && !strings.Contains(expression, "{") && slices.Contains(variables(expression), name):
+			return c.Template[:len(c.Template)-len(after)-1], expression, true
 		}
-		before = c.Template[:at+begin]
-		expression, _, ok = strings.Cut(c.Template[at+begin+1:], "}")
-		if name != "" && slices.Contains(variables(expression), name) {
-			return before, expression, ok
-		}
-		at += begin + 1
+		rest = more
 	}
 }
 

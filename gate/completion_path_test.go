@@ -110,12 +110,14 @@ func TestCompletionOfLinks(t *testing.T) {
 
 // TestCompletionOfFilesBySchemeOfTheirOwn: what a mapping says to be a file is one.
 func TestCompletionOfFilesBySchemeOfTheirOwn(t *testing.T) {
-	g := gateOf(t, map[string]string{"all.md": record(`fs.read: { in: /, paths: [.] }`, `resource.read: { uris: ["*"] }`)})
-	r := served(t, "resources: { note: fs.read }\n", capability.View{Cwd: "/w"})
-	for template, want := range map[string]bool{"note:///w/docs/{p}": true, "note:///w/docs/{p}.md": false, "note:///w/docs/x-{p}": false, "other:///w/docs/{p}.md": true} {
-		v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: "a"})
-		if v.Decision.Allowed() != want {
-			t.Errorf("%s is completed: %v", template, v.Decision)
+	g := gateOf(t, map[string]string{"all.md": record(`fs.read: { in: /, paths: [.] }`, `resource.read: { uris: ["*"] }`, `memory.read: { keys: ["*"] }`)})
+	for _, note := range []string{"fs.read", "[fs.read, memory.read]", "[memory.read, fs.read]", "[fs.read, resource.read]", "[resource.read, fs.read]"} {
+		r := served(t, "resources: { note: "+note+", \"some:///files/*\": fs.read }\n", capability.View{Cwd: "/w"})
+		for template, want := range map[string]bool{"note:///w/docs/{p}": true, "note:///w/docs/{p}.md": false, "note:///w/docs/x-{p}": false, "other:///w/docs/{p}.md": true, "some:///{p}.md": false, "some:///x/{p}.md": true} {
+			v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: "a"})
+			if v.Decision.Allowed() != want {
+				t.Errorf("%s, which is %s, is completed: %v", template, note, v.Decision)
+			}
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package gate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -157,7 +159,7 @@ func TestCompletionOfOneLevel(t *testing.T) {
 	g := gateOf(t, map[string]string{"flat.md": record(`fs.read: { in: /srv, paths: ["*", "sub/x*", "in/*"] }`)})
 	r := served(t, "", capability.View{Cwd: "/w"})
 	for value, want := range map[string]bool{
-		"": true, "s": true, "s/": false, "s/x": false, "..": false, "sub/": false, "sub/x": false, "in/": true, "in/x": true,
+		"": true, "s": false, "s/": false, "s/x": false, "..": false, "sub/": false, "sub/x": false, "in/": true, "in/x": false,
 	} {
 		v := g.Completion("agents/flat", r, gate.Completing{Template: "file:///srv/{name}", Name: "name", Value: value})
 		if v.Decision.Allowed() != want {
@@ -241,5 +243,71 @@ func TestCompletionNames(t *testing.T) {
 		if v.Decision.Allowed() != (tt.argument == "") || v.Argument != tt.argument || need == nil || need.Verb() != tt.verb {
 			t.Errorf("%s of %s with %q: it is about %v and %q, %v", tt.name, tt.template, tt.value, need, v.Argument, v.Decision)
 		}
+	}
+}
+
+// TestCompletes: a variable goes on to be what may be read, however a server says it.
+func TestCompletes(t *testing.T) {
+	g := gateOf(t, map[string]string{"some.md": record(
+		`resource.read: { uris: ["docs://team/[A-Za-z0-9_]*", "docs://box/*/*", "docs:///*/*"] }`,
+		`fs.read: { in: /w, paths: ["[a-z]*", "[a-z]*/[a-x]*", "sub/**"] }`, `memory.read: { keys: ["team/[a-z]*"] }`,
+	)})
+	r := served(t, "resources: { memo: memory.read }\n", capability.View{Cwd: "/w"})
+	for _, tt := range []struct {
+		template, value string
+		others          map[string]string
+		told, untold    []string
+	}{
+		{"docs://team/{a}", "", nil, []string{"x", "x y", "0", "x/.y"}, []string{".env", "é", "日", "", "-", "../priv/x", "x/../../priv", "/x", "a:b"}},
+		{"docs://team/{a}", "ab", nil, []string{"abc", "cd"}, []string{".abc"}},
+		{"docs://team/{a}", "ab/", nil, []string{"ab/c", "c"}, []string{".c", ".c/d/../../../x"}},
+		{"docs://team/{a}", ".x/", nil, nil, []string{".x/a", "a"}},
+		{"docs://box/{a}/{b}", "", nil, nil, []string{"x"}},
+		{"docs://box/{a}/{b}", "", map[string]string{"a": "y"}, []string{"x"}, []string{"../../box"}},
+		{"docs:///{a}/{b}", "", map[string]string{"a": ""}, nil, []string{"x"}},
+		{"docs:///{a}/{b}", "", map[string]string{"a": "y"}, []string{"x"}, nil},
+		{"file:///w/{+a}", "", nil, []string{"x", "x/b", "sub/z/y"}, []string{".x", "x/z", "../x", "/etc/x", "X"}},
+		{"file:///w/{+a}", "x/", nil, []string{"x/b", "b"}, []string{"x/z", "z"}},
+		{"memo://team/{a}", "", nil, []string{"x"}, []string{".x", "X"}},
+	} {
+		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: tt.template[len(tt.template)-2 : len(tt.template)-1], Value: tt.value, Others: tt.others})
+		for _, text := range tt.told {
+			if !may(text) {
+				t.Errorf("of %s with %q it is not told that it may be %q", tt.template, tt.value, text)
+			}
+		}
+		for _, text := range tt.untold {
+			if may(text) {
+				t.Errorf("of %s with %q it is told that it may be %q", tt.template, tt.value, text)
+			}
+		}
+	}
+}
+
+// TestCompletionOfManyVariables: a template that has many, or is written so that it seems to, is not looked at for long.
+func TestCompletionOfManyVariables(t *testing.T) {
+	g := gateOf(t, map[string]string{"all.md": record(`resource.read: { uris: ["*"] }`)})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	var names []string
+	others := map[string]string{}
+	for i := range 32 {
+		names = append(names, fmt.Sprintf("v%d", i))
+		others[names[i]] = "x"
+	}
+	for template, want := range map[string]bool{
+		"docs://team/" + strings.Repeat("{,", 1200) + "}{p," + strings.Join(names, ",") + "}": true,
+		"docs://team/{p," + strings.Join(names, ",") + "}":                                    true,
+		"docs://team/{{p}}/{" + strings.Join(names, ",") + "}":                                false,
+		"docs://team/{" + strings.Join(names, ",") + "}/{p":                                   false,
+	} {
+		begun := time.Now()
+		v := g.Completion("agents/all", r, gate.Completing{Template: template, Name: "p", Value: "x", Others: others})
+		if v.Decision.Allowed() != want || time.Since(begun) > time.Second {
+			t.Errorf("%.60s: %v after %v", template, v.Decision, time.Since(begun))
+		}
+	}
+	others["one"] = "x"
+	if v := g.Completion("agents/all", r, gate.Completing{Template: "docs://team/{p,one," + strings.Join(names, ",") + "}", Name: "p", Value: "x", Others: others}); v.Decision.Allowed() || !strings.Contains(v.Why, "32 other") {
+		t.Errorf("beside 33 others: %v %s", v.Decision, v.Why)
 	}
 }

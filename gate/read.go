@@ -179,8 +179,8 @@ func schemed(begin string) string {
 // the mapping says of some of it by itself is decided as well. A denial is about the template, of
 // which no one grant would do, unless another verb is what reads some of it.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
-	v := g.whole(agent, r, template)
-	v.Whole = true
+	v := r.about(g.whole(agent, r, template), template)
+	v.Argument, v.Whole = "", true
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: template})
 	if err != nil || v.Decision.Allowed() || v.Decision.Need() == nil || v.Decision.Need().Verb() != readResource || v.Approve != "" {
 		return v
@@ -189,7 +189,37 @@ func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verd
 	if v.Why != "" {
 		why += ": " + v.Why
 	}
-	return Verdict{Decision: v.Decision.About(need), Argument: v.Argument, Why: why, Whole: true}
+	return Verdict{Decision: v.Decision.About(need), Why: why, Whole: true}
+}
+
+// about is a denial of what a template or a path may become, as one of the folder that all of it is in: nobody has asked
+// for what stands for that.
+func (r *Resources) about(v Verdict, text string) Verdict {
+	text, _, _ = strings.Cut(text, "{")
+	uri := text[:strings.LastIndexByte(text, '/')+1]
+	needs, err := r.Mapping.Resource(r.Item, uri, r.View)
+	denied := v.Decision.Need()
+	if v.Decision.Allowed() || denied == nil || denied.Verb() == readResource || err != nil {
+		return v
+	}
+	for _, need := range needs {
+		if need.Requirement.Verb() == denied.Verb() {
+			v.Decision, v.Needs = v.Decision.About(need.Requirement), nil
+		}
+	}
+	return v
+}
+
+// reads reports whether something of that kind is needed to read what a template may become, or any of the URIs.
+func (r *Resources) reads(kind, template string, uris ...string) bool {
+	begin, _, _ := strings.Cut(template, "{")
+	for uri := range others(begin, r.Mapping.Among(begin, some), append(uris, fill(template, whatever, whatever))...) {
+		needs, _ := r.Mapping.Resource(r.Item, uri, r.View) // what cannot be read is denied
+		if slices.ContainsFunc(needs, func(n mapping.Need) bool { return n.Requirement.Verb().Resource() == kind }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
@@ -240,15 +270,6 @@ func others(begin string, entries iter.Seq[string], more ...string) iter.Seq[str
 // them, and with the star by which some servers mean the rest of a path.
 func fill(template, plain, deep string) string {
 	return filling{plain: plain, deep: deep}.of(template)
-}
-
-// fillWith puts what is given for variables in their places, and something where nothing is.
-func fillWith(template string, given map[string]string) string {
-	texts := make(map[string]string, len(given))
-	for name, value := range given {
-		texts[name] = encoded(value)
-	}
-	return filling{plain: whatever, deep: whatever, given: texts}.of(template)
 }
 
 // filling is what is put in the places of expressions.

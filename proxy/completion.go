@@ -27,6 +27,7 @@ func (c *call) complete() reply {
 	var v gate.Verdict
 	var shown []byte
 	var finds func(*catalogue) *line
+	var tells func(text string) bool
 	switch name, _ := ref.Get("name"); {
 	case what.Equal("ref/prompt"):
 		c.exposed, _ = name.Str()
@@ -52,9 +53,11 @@ func (c *call) complete() reply {
 		if t == nil {
 			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
 		}
-		l, v = t.line, c.withhold(c.policy.Gate.Completion(c.agent, t.up.resources(), gate.Completing{
-			Template: t.uri, Name: argument.name, Value: argument.value, Others: argument.others,
-		}), t.held, templatePin+t.uri)
+		of := gate.Completing{Template: t.uri, Name: argument.name, Value: argument.value, Others: argument.others}
+		l, v = t.line, c.withhold(c.policy.Gate.Completion(c.agent, t.up.resources(), of), t.held, templatePin+t.uri)
+		if v.Decision.Allowed() {
+			tells = c.policy.Gate.Completes(c.agent, t.up.resources(), of)
+		}
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 		finds = func(cat *catalogue) *line { return cat.template(c.exposed).of() }
 	default:
@@ -64,7 +67,7 @@ func (c *call) complete() reply {
 	r := c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
 		return argument.append(append(append(append(dst, `"ref":`...), shown...), '}')), nil
 	}})
-	return c.completed(r, l, finds, what.Equal("ref/resource"))
+	return c.completed(r, l, finds, tells)
 }
 
 // completion is a variable that is completed, and what stands for others. What else stands in a request
@@ -123,36 +126,60 @@ func (c completion) append(dst []byte) []byte {
 	return append(dst, `}}`...)
 }
 
-// completed withholds an answer that may be of a skill.
-func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, template bool) reply {
+// completed withholds an answer that may be of a skill, and of that for a template what may not be read.
+func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells func(text string) bool) reply {
 	why := "what is completed is there no more, or has become a skill's"
 	switch {
 	case r.result == nil:
 		return r
 	case !c.stays(l, finds):
-	case template && c.looked.completes(l, r.result):
-		why = "what completes it names a skill"
-	default:
+	case tells == nil:
 		return r
+	default:
+		if r.result, why = c.looked.told(l, r.result, tells); why == "" {
+			return r
+		}
 	}
 	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: why})
 }
 
-// completes reports whether a server completes a template by what may be a file of its skills.
-func (c *catalogue) completes(l *line, result []byte) bool {
+// told is what of an answer may be told: no text that may be a file of the server's skills is among
+// those that complete a template, and each is one that may be.
+func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (told []byte, why string) {
+	const unread = "what completes it cannot be read"
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })
 	var doc wire.Doc
 	if i < 0 || doc.Parse(result, wire.Limits{Bytes: len(result) + 1}) != nil {
-		return true
+		return nil, unread
 	}
 	completion, _ := doc.Root().Get("completion")
-	values, _ := completion.Get("values")
-	for v := range values.Elems() {
-		if text, _ := v.Str(); c.sources[i].secludes(text) {
-			return true
-		}
+	values, ok := completion.Get("values")
+	if !ok || values.Kind() != wire.Array {
+		return nil, unread
 	}
-	return false
+	list, n := []byte{'['}, 0
+	for v := range values.Elems() {
+		text, isText := v.Str()
+		switch {
+		case isText && c.sources[i].secludes(text):
+			return nil, "what completes it names a skill"
+		case !isText || n == maxCompleted || !tells(text):
+			continue
+		}
+		if n++; n > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, v.Raw()...)
+	}
+	if n == values.Len() {
+		return result, ""
+	}
+	narrowed := append(append([]byte(`{"values":`), list...), ']')
+	if more, ok := completion.Get("hasMore"); ok {
+		narrowed = append(append(narrowed, `,"hasMore":`...), more.Raw()...)
+	}
+	start, end := completion.Span()
+	return slices.Concat(result[:start], append(narrowed, '}'), result[end:]), ""
 }
 
 // stays reports whether what has been completed is a server's, and no skill's, also by what the server

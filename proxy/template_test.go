@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestCompletionOfWhateverATemplateMayBecome: a server that completes a template tells of
@@ -36,7 +38,7 @@ func TestCompletionOfWhateverATemplateMayBecome(t *testing.T) {
 			up := files(t, s)
 			w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - " + tt.grant + "\n---\n"}, up)
 			a := w.client("scout").modern("completion/complete",
-				`{"ref":{"type":"ref/resource","uri":"`+tt.template+`"},"argument":{"name":"name","value":"s"}}`, "{}")
+				`{"ref":{"type":"ref/resource","uri":"`+tt.template+`"},"argument":{"name":"name","value":""}}`, "{}")
 			if n := len(s.calls()); n != tt.goesUp {
 				t.Errorf("%d requests go up, want %d: %s", n, tt.goesUp, a.Raw)
 			}
@@ -48,7 +50,7 @@ func TestCompletionOfWhateverATemplateMayBecome(t *testing.T) {
 // nothing else goes up.
 func TestCompletionCarriesWhatIsDecided(t *testing.T) {
 	const template = "notes://team/{a}/{b}"
-	s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"` + template + `","name":"n"}]`}}
+	s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"` + template + `","name":"n"}]`}, reply: completing(`{"values":["x-y"]}`)}
 	w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://team/*\"] }\n---\n"}, files(t, s))
 	scout := w.client("scout")
 	ask := func(rest string) said {
@@ -93,6 +95,51 @@ func TestCompletionCarriesWhatIsDecided(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, went); diff != "" {
 		t.Errorf("what goes up differs (-want +got):\n%s", diff)
+	}
+}
+
+// completing is a server that completes everything so.
+func completing(completion string) func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+	return func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		return upstream.Answer{Result: []byte(`{"completion":` + completion + `,"x":[ 1 ]}`)}, nil
+	}
+}
+
+// TestCompletionTells: of what completes a template, the agent is told what may be read. Where all of it may,
+// it is as it came.
+func TestCompletionTells(t *testing.T) {
+	many := `"n` + strings.Repeat(`","n`, 99) + `"`
+	for _, tt := range []struct{ value, answer, told string }{
+		{"", `{ "total":2, "values" : ["ab","c\u0064"] ,"y":1}`, ""},
+		{"", `{"values":[]}`, ""},
+		{"", `{"values":[` + many + `],"hasMore":true}`, ""},
+		{"", `{"values":[` + many + `,"m"],"hasMore":false}`, `{"values":[` + many + `],"hasMore":false}`},
+		{"", `{"values":["ab",".env","\u00e9","\u002eenv","x:y","","c\u0064"],"total":7,"hasMore":true,"y":".env"}`, `{"values":["ab","c\u0064"],"hasMore":true}`},
+		{"", `{"values":["ab",{"name":".env"},7,null,["ab"]]}`, `{"values":["ab"]}`},
+		{"", `{"values":["../priv/ab","a/../../priv","ab/.env"]}`, `{"values":["ab/.env"]}`},
+		{"ab/", `{"values":["ab/c",".env","zz","ab/.env"]}`, `{"values":["ab/c","zz","ab/.env"]}`},
+		{"", `{"values":{"a":".env"}}`, "denied"},
+		{"", `{"values":".env"}`, "denied"},
+		{"", `{"value":[".env"]}`, "denied"},
+		{"", `[".env"]`, "denied"},
+	} {
+		s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"notes://team/{a}","name":"n"}]`}, reply: completing(tt.answer)}
+		w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://team/[A-Za-z0-9_]*\"] }\n---\n"}, files(t, s))
+		a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"notes://team/{a}"},"argument":{"name":"a","value":"`+tt.value+`"}}`, "{}")
+		told := tt.told
+		if told == "" {
+			told = tt.answer
+		}
+		switch {
+		case len(s.calls()) != 1:
+			t.Errorf("%d requests go up: %s", len(s.calls()), a.Raw)
+		case told == "denied":
+			if a.Error == nil || strings.Contains(a.Raw, ".env") {
+				t.Errorf("%s: %s", tt.answer, a.Raw)
+			}
+		case !strings.Contains(a.Raw, `"completion":`+told+`,"x":[ 1 ]`):
+			t.Errorf("of %s is told %s", tt.answer, a.Raw)
+		}
 	}
 }
 
