@@ -32,7 +32,7 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 		return Verdict{Decision: capability.Denial(capability.MalformedArguments, whole.Decision.Need()), Argument: c.Name, Why: why, Whole: true}
 	}
 	text, onward := c.texts()
-	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: c.filled(c.Value, "…")})
+	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: c.filled(c.Value, "_")})
 	if err != nil {
 		return refused(err)
 	}
@@ -45,9 +45,9 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 		return Verdict{Decision: capability.Denial(capability.MalformedArguments, need), Argument: name, Why: why, Whole: true}
 	}
 	for _, uri := range c.besides(isPath) {
-		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
+		if v := g.every(agent, r, uri); !v.Decision.Allowed() {
 			if v.Argument, v.Whole = c.Name, true; isRead(v) {
-				v.Decision = v.Decision.About(need)
+				v.Decision, v.Needs = v.Decision.About(need), nil
 			}
 			return r.about(v, c.filled(strings.TrimSuffix(c.Value, "/")+"/", whatever))
 		}
@@ -66,7 +66,7 @@ func (g *Gate) Completes(agent string, r *Resources, c Completing) func(text str
 		return leadsAway(before, expression, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)))
 	}
 	return func(text string) bool {
-		return becomes(text) && (strings.HasPrefix(text, folder) || becomes(folder+text))
+		return len(text) <= maxGiven && becomes(text) && (strings.HasPrefix(text, folder) || becomes(folder+text))
 	}
 }
 
@@ -86,8 +86,8 @@ func (c Completing) tooMuch() string {
 	switch {
 	case all > maxGiven:
 		return fmt.Sprintf("what is given is longer than %d bytes", maxGiven)
-	case len(c.Others) > maxOthers:
-		return fmt.Sprintf("more than %d other variables are given", maxOthers)
+	case len(c.Others) > maxOthers, strings.Count(c.Template, "{") > maxOthers:
+		return fmt.Sprintf("there are more than %d variables", maxOthers)
 	case strings.Count(c.Value, "/") > maxFolders:
 		return fmt.Sprintf("it goes through more than %d folders", maxFolders)
 	}
@@ -111,9 +111,7 @@ func (c Completing) besides(isPath bool) (uris []string) {
 			with(c.Value[:i])
 		}
 	}
-	folder := strings.TrimSuffix(c.Value, "/") + "/"
-	with(folder + whatever)
-	with(folder + unspoken)
+	with(strings.TrimSuffix(c.Value, "/") + "/" + whatever)
 	return uris
 }
 
@@ -156,7 +154,7 @@ func (c Completing) about(need *capability.Requirement, asIs, goesOn Verdict) Ve
 	case goesOn.Decision.Allowed() && asIs.Decision.Allowed():
 		return asIs
 	case isRead(goesOn):
-		goesOn.Decision = goesOn.Decision.About(need)
+		goesOn.Decision, goesOn.Needs = goesOn.Decision.About(need), nil
 	}
 	if !goesOn.Decision.Allowed() {
 		goesOn.Argument, goesOn.Whole = c.Name, true

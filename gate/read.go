@@ -173,11 +173,9 @@ func schemed(begin string) string {
 }
 
 // TemplateVerdict decides what concerns a template as a whole, such as completion:
-// that is for agents that may read whatever it may become. So it is decided on a text
-// that nobody grants by itself, on one that is unlike it, and far down where an expression may
-// hold slashes: who may read all of them has no grant of one depth or of one kind of names. What
-// the mapping says of some of it by itself is decided as well. A denial is about the template, of
-// which no one grant would do, unless another verb is what reads some of it.
+// that is for agents that may read whatever it may become. What the mapping says of some of it by itself
+// is decided as well. A denial is about the template, of which no one grant would do, unless another
+// verb is what reads some of it.
 func (g *Gate) TemplateVerdict(agent string, r *Resources, template string) Verdict {
 	v := r.about(g.whole(agent, r, template), template)
 	v.Argument, v.Whole = "", true
@@ -213,41 +211,63 @@ func (r *Resources) about(v Verdict, text string) Verdict {
 // reads reports whether something of that kind is needed to read what a template may become, or any of the URIs.
 func (r *Resources) reads(kind, template string, uris ...string) bool {
 	begin, _, _ := strings.Cut(template, "{")
-	for uri := range others(begin, r.Mapping.Among(begin, some), append(uris, fill(template, whatever, whatever))...) {
+	is := func(v capability.Verb) bool { return v.Resource() == kind }
+	for uri := range others(begin, slices.Values(append(uris, fill(template, whatever, below)))) {
 		needs, _ := r.Mapping.Resource(r.Item, uri, r.View) // what cannot be read is denied
-		if slices.ContainsFunc(needs, func(n mapping.Need) bool { return n.Requirement.Verb().Resource() == kind }) {
+		if slices.ContainsFunc(needs, func(n mapping.Need) bool { return is(n.Requirement.Verb()) }) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(r.Mapping.VerbsAmong(begin), is)
 }
 
-func (g *Gate) whole(agent string, r *Resources, template string) Verdict {
-	filled := fill(template, whatever, whatever)
-	shallow := g.Resource(agent, r, filled)
-	if !shallow.Decision.Allowed() {
-		return shallow
-	}
-	below := strings.Repeat(whatever+"/", farDown) + whatever
+func (g *Gate) whole(agent string, r *Resources, template string) (v Verdict) {
 	begin, _, _ := strings.Cut(template, "{")
-	for uri := range others(begin, r.Mapping.Among(begin, below)) {
-		if v := g.Resource(agent, r, uri); !v.Decision.Allowed() {
+	for uri := range others(begin, r.Mapping.Among(begin, below), fill(template, whatever, below)) {
+		if v = g.every(agent, r, uri); !v.Decision.Allowed() {
+			break
+		}
+	}
+	return v
+}
+
+// every decides on all resources that a URI stands for which has marks for any text: on itself, as links are followed, and
+// then exactly, by what grants say.
+func (g *Gate) every(agent string, r *Resources, uri string) Verdict {
+	v := g.Resource(agent, r, uri)
+	line, denied := g.lineage(agent, nil)
+	needs, err := r.Mapping.Resource(r.Item, uri, r.View)
+	if !v.Decision.Allowed() || denied != nil || err != nil || anyText.Replace(uri) == uri {
+		return v
+	}
+	line.Chain = r.Declared.link(line.Chain, r.Name)
+	for _, need := range needs {
+		spec, ok := need.Requirement.Smallest(capability.Root{})
+		for i, p := range spec.Scope {
+			spec.Scope[i].Values = slices.Clone(p.Values)
+			for j, text := range p.Values {
+				spec.Scope[i].Values[j] = anyText.Replace(text)
+			}
+		}
+		if ok {
+			_, ok = question{gate: g, agent: agent, line: line}.all(spec, capability.Options{})
+		}
+		if !ok {
+			v.Decision = v.Decision.Narrowed("")
 			return v
 		}
 	}
-	deep := g.Resource(agent, r, fill(template, whatever, below))
-	if need := deep.Decision.Need(); !deep.Decision.Allowed() || need.Verb() != readResource {
-		return deep
-	}
-	return g.Resource(agent, r, fill(template, unspoken, unspoken))
+	return v
 }
 
+// anyText makes patterns of marks, and of what is left of them in a key without the two letters that a disk has.
+var anyText = strings.NewReplacer(below, "**", whatever, "*", below[2:], "**", whatever[2:], "*")
+
 const (
-	some     = "xx"                            // stands for a text, or a scheme
-	whatever = "whatever-it-may-be-0123456789" // stands for any text
-	unspoken = "Zz+"                           // what no Rye id could name, and has nothing else in common with that
-	port     = "01234"                         // stands for one, behind the colon of a host
-	farDown  = 16                              // deeper than anybody grants level by level
+	some     = "xx"                              // stands for a text, or a scheme
+	whatever = "whatever-it-may-be-0123456789"   // stands for any text
+	below    = "whatever-it-may-be-below-012345" // for one that may hold slashes
+	port     = "01234"                           // stands for one, behind the colon of a host
 )
 
 // others adds to entries of a mapping what else a template may become that begins so: where it leaves

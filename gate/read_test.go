@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,6 +68,23 @@ resources:
 		}
 		if v := g.TemplateVerdict("agents/keeper", r, template); v.Decision.Allowed() == strings.HasPrefix(template, "{") {
 			t.Errorf("a keeper may not complete %s: %v", template, v)
+		}
+	}
+}
+
+// TestTemplateVerdictIsExact: no names stand for all of them where grants tell names apart.
+func TestTemplateVerdictIsExact(t *testing.T) {
+	r := served(t, "resources: { memo: memory.read }\n", capability.View{Cwd: "/w"})
+	for names, want := range map[string]bool{
+		"*": true, "**": true, "{*,x}": true, "[A-Za-z0-9_]*": false, "[A-Za-z]*": false, "{[A-Z],[a-z]}*": false, "[a-zA-Z][a-z+]*": false, "[A-Za-z]?*": false, "??*": false, "???*": false, "*[!-~]": false, "whatever*": false,
+	} {
+		g := gateOf(t, map[string]string{"some.md": record(
+			fmt.Sprintf(`resource.read: { uris: ["docs://team/%s"] }`, names), fmt.Sprintf(`memory.read: { keys: ["team/%s"] }`, names), fmt.Sprintf(`fs.read: { in: /srv, paths: [%q, "%s/**"] }`, names, names),
+		)})
+		for _, template := range []string{"docs://team/{a}", "docs://team/{+a}", "docs://team/{a}/{b}", "memo://team/{a}", "file:///srv/{a}", "file:///srv/{+a}", "file:///srv/{a*}"} {
+			if v := g.TemplateVerdict("agents/some", r, template); v.Decision.Allowed() != want {
+				t.Errorf("%s is all of %s: %v", names, template, v.Decision)
+			}
 		}
 	}
 }

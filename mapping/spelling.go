@@ -59,20 +59,8 @@ func (res *resource) isWhole() bool { return res.prefix && strings.HasSuffix(res
 // Among goes through the entries of resources that begin like a text and are not what all of them
 // are that do: their URIs, with what may stand below where there is more.
 func (m *Mapping) Among(begin, below string) iter.Seq[string] {
-	as := capability.ReadURI(begin)
-	place := as.Places[0]
-	if !strings.HasSuffix(place, "/") && (strings.HasSuffix(begin, "/") || strings.ContainsAny(begin, "?#")) {
-		place += "/"
-	}
 	return func(yield func(string) bool) {
-		if m == nil {
-			return
-		}
-		for _, res := range m.resources {
-			within := strings.HasPrefix(res.place+"/", place) && !res.meets(as.Places[0])
-			if !within && (strings.Contains(begin, ":") || !strings.HasPrefix(res.uri, strings.ToLower(begin))) {
-				continue
-			}
+		for res := range m.among(begin) {
 			uri := res.uri
 			if folder, ok := strings.CutSuffix(uri, "/"); ok && !yield(folder) { // which may be meant as well
 				return
@@ -81,6 +69,41 @@ func (m *Mapping) Among(begin, below string) iter.Seq[string] {
 				uri += below
 			}
 			if !yield(uri) {
+				return
+			}
+		}
+	}
+}
+
+// VerbsAmong are those that these entries need.
+func (m *Mapping) VerbsAmong(begin string) (verbs []capability.Verb) {
+	for res := range m.among(begin) {
+		for _, f := range res.fixed {
+			verbs = append(verbs, f.verb)
+		}
+		for _, role := range res.roles {
+			verbs = append(verbs, role.reads.verbs()...)
+		}
+	}
+	return verbs
+}
+
+func (m *Mapping) among(begin string) iter.Seq[resource] {
+	as := capability.ReadURI(begin)
+	place := as.Places[0]
+	if !strings.HasSuffix(place, "/") && (strings.HasSuffix(begin, "/") || strings.ContainsAny(begin, "?#")) {
+		place += "/"
+	}
+	return func(yield func(resource) bool) {
+		if m == nil {
+			return
+		}
+		for _, res := range m.resources {
+			within := strings.HasPrefix(res.place+"/", place) && !res.meets(as.Places[0])
+			if !within && (strings.Contains(begin, ":") || !strings.HasPrefix(res.uri, strings.ToLower(begin))) {
+				continue
+			}
+			if !yield(res) {
 				return
 			}
 		}

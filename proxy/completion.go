@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"capgate/capability"
@@ -27,7 +28,7 @@ func (c *call) complete() reply {
 	var v gate.Verdict
 	var shown []byte
 	var finds func(*catalogue) *line
-	var tells func(text string) bool
+	var tells func(*gate.Gate) func(text string) bool
 	switch name, _ := ref.Get("name"); {
 	case what.Equal("ref/prompt"):
 		c.exposed, _ = name.Str()
@@ -55,9 +56,7 @@ func (c *call) complete() reply {
 		}
 		of := gate.Completing{Template: t.uri, Name: argument.name, Value: argument.value, Others: argument.others}
 		l, v = t.line, c.withhold(c.policy.Gate.Completion(c.agent, t.up.resources(), of), t.held, templatePin+t.uri)
-		if v.Decision.Allowed() {
-			tells = c.policy.Gate.Completes(c.agent, t.up.resources(), of)
-		}
+		tells = func(g *gate.Gate) func(string) bool { return g.Completes(c.agent, t.up.resources(), of) }
 		shown = wire.AppendString([]byte(`{"type":"ref/resource","uri":`), t.uri)
 		finds = func(cat *catalogue) *line { return cat.template(c.exposed).of() }
 	default:
@@ -89,14 +88,14 @@ func readCompletion(params wire.Value) (c completion, ok bool) {
 		return c, false
 	}
 	around, has := params.Get("context")
-	if !has {
+	if !has || around.Kind() == wire.Null {
 		return c, true
 	}
 	others, some := around.Get("arguments")
-	if around.Kind() != wire.Object || some && others.Kind() != wire.Object {
+	switch {
+	case around.Kind() != wire.Object || some && others.Kind() != wire.Object && others.Kind() != wire.Null:
 		return c, false
-	}
-	if !some {
+	case !some || others.Kind() == wire.Null:
 		return c, true
 	}
 	c.others = map[string]string{}
@@ -127,7 +126,7 @@ func (c completion) append(dst []byte) []byte {
 }
 
 // completed withholds an answer that may be of a skill, and of that for a template what may not be read.
-func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells func(text string) bool) reply {
+func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells func(*gate.Gate) func(text string) bool) reply {
 	why := "what is completed is there no more, or has become a skill's"
 	switch {
 	case r.result == nil:
@@ -135,8 +134,8 @@ func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells f
 	case !c.stays(l, finds):
 	case tells == nil:
 		return r
-	default:
-		if r.result, why = c.looked.told(l, r.result, tells); why == "" {
+	default: // by the policy of what was looked at now
+		if r.result, why = c.looked.told(l, r.result, tells(c.policy.Gate)); why == "" {
 			return r
 		}
 	}
@@ -154,16 +153,41 @@ func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (
 	}
 	completion, _ := doc.Root().Get("completion")
 	values, ok := completion.Get("values")
-	if !ok || values.Kind() != wire.Array {
+	switch {
+	case ok && values.Kind() == wire.Null:
+		return result, ""
+	case values.Kind() != wire.Array:
 		return nil, unread
 	}
-	list, n := []byte{'['}, 0
+	list, n, more, mayTell := c.sources[i].listed(values, tells)
+	switch {
+	case !mayTell:
+		return nil, "what completes it names a skill"
+	case n == values.Len():
+		return result, ""
+	}
+	narrowed := append([]byte(`{"values":`), list...)
+	if said, ok := completion.Get("hasMore"); ok && !more {
+		more, _ = said.Bool()
+	}
+	narrowed = strconv.AppendBool(append(narrowed, `,"hasMore":`...), more)
+	start, end := completion.Span()
+	return slices.Concat(result[:start], append(narrowed, '}'), result[end:]), ""
+}
+
+// listed is the list of those texts that may be told, how many they are, and whether there are more than were looked
+// at. None is told where one may be a file of the server's skills.
+func (s *source) listed(values wire.Value, tells func(text string) bool) (list []byte, n int, more, mayTell bool) {
+	list, looked := []byte{'['}, 0
 	for v := range values.Elems() {
 		text, isText := v.Str()
-		switch {
-		case isText && c.sources[i].secludes(text):
-			return nil, "what completes it names a skill"
-		case !isText || n == maxCompleted || !tells(text):
+		if isText && s.secludes(text) {
+			return nil, 0, false, false
+		}
+		if more = n == maxCompleted || looked >= maxLooked; more {
+			break
+		}
+		if looked += lookCost + len(text); !isText || !tells(text) {
 			continue
 		}
 		if n++; n > 1 {
@@ -171,16 +195,14 @@ func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (
 		}
 		list = append(list, v.Raw()...)
 	}
-	if n == values.Len() {
-		return result, ""
-	}
-	narrowed := append(append([]byte(`{"values":`), list...), ']')
-	if more, ok := completion.Get("hasMore"); ok {
-		narrowed = append(append(narrowed, `,"hasMore":`...), more.Raw()...)
-	}
-	start, end := completion.Span()
-	return slices.Concat(result[:start], append(narrowed, '}'), result[end:]), ""
+	return append(list, ']'), n, more, true
 }
+
+// What is looked at of an answer: as many texts as may be told several times over, or fewer long ones.
+const (
+	maxLooked = 1 << 20
+	lookCost  = 512 // of a text, besides its bytes
+)
 
 // stays reports whether what has been completed is a server's, and no skill's, also by what the server
 // said before its answer came.

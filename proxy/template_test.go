@@ -108,23 +108,27 @@ func completing(completion string) func(context.Context, upstream.Request, upstr
 // TestCompletionTells: of what completes a template, the agent is told what may be read. Where all of it may,
 // it is as it came.
 func TestCompletionTells(t *testing.T) {
-	many := `"n` + strings.Repeat(`","n`, 99) + `"`
+	many, few := `"n`+strings.Repeat(`","n`, 99)+`"`, strings.Repeat(`"x:y",`, 2000)
 	for _, tt := range []struct{ value, answer, told string }{
 		{"", `{ "total":2, "values" : ["ab","c\u0064"] ,"y":1}`, ""},
 		{"", `{"values":[]}`, ""},
+		{"", `{"values":null}`, ""},
 		{"", `{"values":[` + many + `],"hasMore":true}`, ""},
-		{"", `{"values":[` + many + `,"m"],"hasMore":false}`, `{"values":[` + many + `],"hasMore":false}`},
-		{"", `{"values":["ab",".env","\u00e9","\u002eenv","x:y","","c\u0064"],"total":7,"hasMore":true,"y":".env"}`, `{"values":["ab","c\u0064"],"hasMore":true}`},
-		{"", `{"values":["ab",{"name":".env"},7,null,["ab"]]}`, `{"values":["ab"]}`},
-		{"", `{"values":["../priv/ab","a/../../priv","ab/.env"]}`, `{"values":["ab/.env"]}`},
-		{"ab/", `{"values":["ab/c",".env","zz","ab/.env"]}`, `{"values":["ab/c","zz","ab/.env"]}`},
-		{"", `{"values":{"a":".env"}}`, "denied"},
-		{"", `{"values":".env"}`, "denied"},
-		{"", `{"value":[".env"]}`, "denied"},
-		{"", `[".env"]`, "denied"},
+		{"", `{"values":[` + many + `,"m"],"hasMore":false}`, `{"values":[` + many + `],"hasMore":true}`},
+		{"", `{"values":[` + few[:len(few)/2] + `"m"]}`, `{"values":["m"],"hasMore":false}`},
+		{"", `{"values":["ab",` + few + few + `"m"]}`, `{"values":["ab"],"hasMore":true}`},
+		{"", `{"values":["ab","x:y","x\u003ay","..","","c\u0064"],"total":7,"hasMore":true,"y":"x:y"}`, `{"values":["ab","c\u0064"],"hasMore":true}`},
+		{"", `{"values":["ab","x:y"],"hasMore":"x:y"}`, `{"values":["ab"],"hasMore":false}`},
+		{"", `{"values":["ab",{"name":"x:y"},7,null,["ab"]]}`, `{"values":["ab"],"hasMore":false}`},
+		{"", `{"values":["../priv/ab","a/../../priv","ab/c"]}`, `{"values":["ab/c"],"hasMore":false}`},
+		{"ab/", `{"values":["ab/c","x:y","zz","ab/x:y"]}`, `{"values":["ab/c","zz"],"hasMore":false}`},
+		{"", `{"values":{"a":"x:y"}}`, "denied"},
+		{"", `{"values":"x:y"}`, "denied"},
+		{"", `{"value":["x:y"]}`, "denied"},
+		{"", `["x:y"]`, "denied"},
 	} {
 		s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"notes://team/{a}","name":"n"}]`}, reply: completing(tt.answer)}
-		w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://team/[A-Za-z0-9_]*\"] }\n---\n"}, files(t, s))
+		w := start(t, map[string]string{"scout": "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [\"notes://team/*\"] }\n---\n"}, files(t, s))
 		a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"notes://team/{a}"},"argument":{"name":"a","value":"`+tt.value+`"}}`, "{}")
 		told := tt.told
 		if told == "" {
@@ -134,12 +138,30 @@ func TestCompletionTells(t *testing.T) {
 		case len(s.calls()) != 1:
 			t.Errorf("%d requests go up: %s", len(s.calls()), a.Raw)
 		case told == "denied":
-			if a.Error == nil || strings.Contains(a.Raw, ".env") {
+			if a.Error == nil || strings.Contains(a.Raw, "x:y") {
 				t.Errorf("%s: %s", tt.answer, a.Raw)
 			}
 		case !strings.Contains(a.Raw, `"completion":`+told+`,"x":[ 1 ]`):
-			t.Errorf("of %s is told %s", tt.answer, a.Raw)
+			t.Errorf("of %.200s is told %.400s", tt.answer, a.Raw)
 		}
+	}
+}
+
+// TestCompletionTellsByNow: what an agent may no more is not told, if it could be asked for before.
+func TestCompletionTellsByNow(t *testing.T) {
+	record := func(uris string) string {
+		return "---\nclass: agent\ncapabilities:\n  - resource.read: { uris: [" + uris + "] }\n---\n"
+	}
+	s := &scripted{lists: map[string]string{"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"notes://team/{a}","name":"n"}]`}}
+	w := start(t, map[string]string{"scout": record(`"notes://team/*"`)}, files(t, s))
+	s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+		w.write("scout", record(`"notes://team/o*"`))
+		w.adopt()
+		return completing(`{"values":["secret","open"]}`)(ctx, r, sink)
+	}
+	a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"notes://team/{a}"},"argument":{"name":"a","value":""}}`, "{}")
+	if mentions(a, "secret") || !mentions(a, "open") {
+		t.Errorf("told is %s", a.Raw)
 	}
 }
 
