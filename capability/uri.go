@@ -316,6 +316,9 @@ func astray(scheme, rest string) string {
 		if hidesSlash(where) {
 			return "the URI hides a separator that a name begins or ends with"
 		}
+		if holdsURI(strings.TrimPrefix(scheme+":"+rest, ":")) {
+			return "the URI stands for another one that it holds, which some servers open instead"
+		}
 		if scheme != "" && strings.Contains(rest, scheme+"://") {
 			return "the URI holds its own scheme once more, which some servers take out wherever it stands"
 		}

@@ -202,14 +202,40 @@ func TestAstray(t *testing.T) {
 		"docs://a?DOCS%3a//b":          "once more",
 		"docs://a/%25252525252f":       "too often",
 	} {
-		got := capability.ReadURI(uri).Astray()
-		if (got == "") != (want == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", uri, got, want)
-		}
-		q, err := capability.Keyed("resource.read", capability.Word{Dim: "uri", Value: uri})
-		if err != nil || q.Opaque() != got || compile(t, "resource.read{uris=[\"*\"]}").Decide(q).Allowed() != (want == "") {
-			t.Errorf("%s: %v, %q", uri, err, q.Opaque())
-		}
+		astray(t, uri, want)
+	}
+}
+
+// TestAstrayWithin: what stands for another URI leads to that, whatever it is called.
+func TestAstrayWithin(t *testing.T) {
+	for _, uri := range []string{
+		"url:file:///etc/passwd", "URL:http://127.0.0.1/", "Url:ftp:a", "view-source:file:///etc/passwd", "view-source:view-source:file:/a",
+		"jar:file:/x.jar!/y", "jar:file:x.jar!/y", "jar:http://a/x.jar!/y", "jar:jar:http://a/x!/y!/z", "feed:https://a", "feed://https://a", "blob:https://a/1",
+		"filesystem:http://a/temporary/b", "zip:file:///a.zip!/b", "zip://https://a/b.zip", "url:%66ile:///a", "url:file%3A///a", "url:%20file:///a", `url:docs:%2f%2fa`,
+		"url:<file:///a>", "url:url:file:a", "view-source:docs://a", "compress.zlib://http://a", "concat:http://a|http://b", "url%3Afile:///a", "<docs://a>",
+		"git::https://a", "ext::https://a", "zip://a.csv::https://b/c.zip", "docs://a::file:///b",
+	} {
+		astray(t, uri, "another")
+	}
+	for _, uri := range []string{
+		"url:a", "url://a/b", "url:a:b", "view-source:notes", "view-source:a/b", "view-source:", "jar://a:80/b", "feed:news/today", "feed:sports:today", "zip:c:/a",
+		"git+https://a/b", "svn+ssh://a/b", "mailto:a@b", "urn:isbn:1", "ui://a/b", "repo://a/b", "cache://https://a.com", "docs://a/https://b", "docs:https://a",
+		"data:text/plain,a", "rust:std::fs", "perl:LWP::https::Socket", "docs://a::b", "docs://[::1]/a", "tel:1", "a guide", "<a>", "url::", "blob:uuid:1",
+	} {
+		astray(t, uri, "")
+	}
+}
+
+// astray asks what is said of a URI, and whether a grant of all there is allows it.
+func astray(t *testing.T, uri, want string) {
+	t.Helper()
+	got := capability.ReadURI(uri).Astray()
+	if (got == "") != (want == "") || !strings.Contains(got, want) {
+		t.Errorf("%s: %q, want %q", uri, got, want)
+	}
+	q, err := capability.Keyed("resource.read", capability.Word{Dim: "uri", Value: uri})
+	if err != nil || q.Opaque() != got || compile(t, "resource.read{uris=[\"*\"]}").Decide(q).Allowed() != (want == "") {
+		t.Errorf("%s: %v, %q", uri, err, q.Opaque())
 	}
 }
 

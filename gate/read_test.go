@@ -247,7 +247,8 @@ resources:
 			"https://a.com/x":           "others",
 			"https://b.com/x":           "",
 			"http://169.254.169.254/":   "",
-			"view-source:file:///etc/x": "all others",
+			"view-source:file:///etc/x": "",
+			"view-source:notes":         "all others",
 		} {
 			want := strings.Contains(allowed, agent)
 			if v := g.Resource("agents/"+agent, r, uri); v.Decision.Allowed() != want {
