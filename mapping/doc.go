@@ -77,6 +77,10 @@
 // are matched by what they begin with, not by globs; one that is only spelt in another way needs what
 // its own spelling does as well.
 //
+// Among arguments passed on by additional: free, what has no scheme is a URL where a
+// host with a dot, a port or a number follows two slashes: //server/share of Windows is none, as
+// XPath and comments look like it, nor is a.com:443. A URL in the middle of a text is not looked for.
+//
 // Possible compares paths as text. A tool is shown where only a link, or the
 // gateway's own files behind the only paths held, would keep every call from being
 // allowed. It is shown as well where the work to find out is capped, and in the

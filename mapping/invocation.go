@@ -2,9 +2,7 @@ package mapping
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -186,64 +184,3 @@ func (s *scalars) merge(more argument) {
 
 // isLiteral reports whether a text is what JSON writes for something that is no text.
 func isLiteral(text string) bool { return text == "true" || text == "false" || text == "null" }
-
-// additional is what an argument without a role needs, when the tool passes such
-// arguments on and the argument is a URL.
-const additional = capability.Verb("net.get")
-
-// additional reads an argument that the mapping does not know, in a tool that
-// passes those on: whatever is a URL in it, or its key, must be one that may be
-// fetched.
-func (r *reading) additional(key string, at place) error {
-	if r.values++; r.values > most {
-		return tooMany("", "values to decide on")
-	}
-	text, _ := at.value.Str()
-	for _, s := range [...]string{key, text} {
-		if !isURL(s) {
-			continue
-		}
-		target, err := capability.ParseURL(s)
-		if err := r.need(at, capability.Net(additional, target), err); err != nil {
-			return err
-		}
-	}
-	for key, member := range at.value.Members() {
-		name, _ := key.Str()
-		if err := r.additional(name, place{value: member, name: inside(at.name, printable(name))}); err != nil {
-			return err
-		}
-	}
-	i := 0
-	for elem := range at.value.Elems() {
-		if err := r.additional("", place{value: elem, name: at.name + "[" + strconv.Itoa(i) + "]"}); err != nil {
-			return err
-		}
-		i++
-	}
-	return nil
-}
-
-// isURL reports whether some reader may take a text for a URL that names a host:
-// a scheme and a slash of either kind, or the scheme of the web alone. Readers
-// skip what they cannot see in front, and leave out the breaks within.
-func isURL(text string) bool {
-	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
-	const longest = 64 // bytes in which a scheme must end
-	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text[:min(len(text), longest)])
-	scheme, rest, ok := strings.Cut(text, ":")
-	switch {
-	case !ok || !isScheme(scheme):
-		return false
-	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
-		return true
-	}
-	return strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`)
-}
-
-// isScheme reports whether a text can be the scheme of a URL. One letter is the
-// name of a drive.
-func isScheme(text string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return len(text) > 1 && strings.IndexByte(letters, text[0]) >= 0 && strings.Trim(text, letters+"0123456789+-.") == ""
-}

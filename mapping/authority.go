@@ -1,0 +1,73 @@
+package mapping
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// authority is what stands for a host in a text without a scheme that some reader completes with one, as a browser
+// does with //a.com and Windows with \\server\share; "" where the text is none. A comment begins with slashes as well,
+// and so do XPath and what is made of Base64: what stands behind them has to look like a host.
+func authority(text string) string {
+	text = strings.TrimFunc(text, isUnseen)
+	host := strings.TrimLeft(text, `/\`)
+	slashes := text[:len(text)-len(host)]
+	if len(slashes) < 2 {
+		return ""
+	}
+	rest := ""
+	if i := strings.IndexAny(host, `/\?#`); i >= 0 {
+		host, rest = host[:i], host[i:]
+	}
+	if slashes == `\\` && isShare(host, rest) || isHost(host) {
+		return host
+	}
+	return ""
+}
+
+// isShare reports whether names of a server and of one of its shares follow two backslashes. A regular expression
+// in a text of another language has them as well, before one letter.
+func isShare(server, rest string) bool {
+	share, ok := strings.CutPrefix(rest, `\`)
+	return ok && len(server) > 1 && isLabel(server) && share != "" && !strings.HasPrefix(share, `\`)
+}
+
+// isHost reports whether a text can be taken for a host of the network: an address, a name with dots, that of this
+// machine, or what has a port.
+func isHost(text string) bool {
+	text = text[strings.LastIndexByte(text, '@')+1:]
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	host := strings.TrimRight(text, "0123456789")
+	ported := host != text && strings.HasSuffix(host, ":") && len(host) > 1
+	if !ported {
+		host = strings.TrimSuffix(text, ":")
+	}
+	host = strings.TrimSuffix(host, ":")
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		_, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		return err == nil
+	}
+	labels := strings.FieldsFunc(strings.TrimSuffix(host, "."), func(r rune) bool { return strings.ContainsRune(".。．｡", r) })
+	if len(labels) == 0 || strings.ContainsAny(host, "<>^|%\"`{}[]") || strings.ContainsFunc(host, isUnseen) {
+		return false
+	}
+	last := labels[len(labels)-1]
+	return isLabel(last) && (len(labels) > 1 || ported || strings.EqualFold(last, "localhost") || isNumber(last))
+}
+
+// isNumber reports whether a name is an address to browsers, which is one number.
+func isNumber(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Trim(name, "0123456789") == "" || strings.HasPrefix(name, "0x") && strings.Trim(name[2:], "0123456789abcdef") == ""
+}
+
+// isLabel reports whether a text can be one of the names that a host is made of, the last one above all.
+func isLabel(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r != '-' && r != '_' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
+	})
+}
