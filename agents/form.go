@@ -222,8 +222,8 @@ func (p *parser) yamlForm() (form, error) {
 	return form{}, ErrNoAgent
 }
 
-// checkKeys refuses keys that nearly are one the record could have, and those of
-// other dialects: ignoring them would grant what their author meant to limit.
+// checkKeys refuses keys that nearly are one the record could have, those of
+// other dialects, and what limits agents elsewhere: ignoring them would grant what their author meant to limit.
 func (p *parser) checkKeys(f form) error {
 	for i := 0; i < len(p.root.Content); i += 2 {
 		k := p.root.Content[i]
@@ -242,6 +242,9 @@ func (p *parser) checkKey(k *yaml.Node, f form) error {
 		return nil
 	case slices.Contains(f.foreign, k.Value):
 		return p.wrong(k, "if the record is of another dialect, say so with dialect:", "%s: has no meaning in a record of the dialect %s", k.Value, f.dialect)
+	}
+	if instead, ok := limiting(k.Value); ok && !f.closed {
+		return p.wrong(k, instead, "%q limits nothing in an agent record", k.Value)
 	}
 	if near := mistyped(k.Value, f.known); near != "" {
 		return p.wrong(k, fmt.Sprintf("did you mean %s?", near), "%q is no key of an agent record", k.Value)
