@@ -17,8 +17,8 @@ import (
 // them. It returns an error when it could not look.
 //
 // Up to its last signed line, nothing in a file can be changed without a fault
-// by anyone who does not hold the key of the install. What an anchor vouches
-// for, nobody can change.
+// by anyone who does not hold the key of the install. Who may write to its folder can put
+// another key and other files there. What an anchor vouches for, nobody can change.
 func Verify(dir string, o VerifyOptions) (*Report, error) {
 	v := &verification{dir: dir, o: o, checks: map[string]*check{}, report: &Report{}}
 	if err := v.findKey(); err != nil {
@@ -29,6 +29,9 @@ func Verify(dir string, o VerifyOptions) (*Report, error) {
 		return nil, fmt.Errorf("verify event log: %w", err)
 	}
 	v.list(entries)
+	if v.keyed && len(v.names) == 0 && v.o.Since.IsZero() {
+		v.fault("", 0, "there is a key but no log: its files were removed, as the first is written when the key is made")
+	}
 	for _, name := range v.names {
 		v.readBegin(name)
 	}
@@ -48,6 +51,7 @@ type verification struct {
 	dir    string
 	o      VerifyOptions
 	key    ed25519.PublicKey // nil: each file's own
+	keyed  bool              // the key is kept beside the files
 	report *Report
 	names  []string
 	checks map[string]*check // by name of the file; also of those that are not there
@@ -73,6 +77,7 @@ func (v *verification) findKey() error {
 	text, err := PublicKey(file)
 	switch {
 	case err == nil:
+		v.keyed = v.o.KeyFile == ""
 		return v.useKey(text)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -247,7 +252,7 @@ func (v *verification) admit() {
 	}
 	if len(v.o.Anchors) == 0 {
 		v.unknown("whether files were cut behind a signed line, or the newest files removed: only a checkpoint that was kept elsewhere can tell")
-		v.unknown("whether somebody who holds the key wrote all of this anew: only a checkpoint that was kept elsewhere can tell")
+		v.unknown("whether somebody who holds the key, or may write to the folder and put another key there with other files, wrote all of this anew: only a checkpoint that was kept elsewhere can tell")
 	}
 }
 
