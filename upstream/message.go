@@ -71,7 +71,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 		if disguised(result, "resultType", "inputRequests", "requestState") {
 			return m, errNotMessage
 		}
-		m.answer.Result = result.Raw()
+		m.answer.Result = disowned(result, "_meta")
 		is, _ := result.Get("isError")
 		m.answer.Failed = isSet(is)
 		if v, ok := result.Get("resultType"); ok {
@@ -80,7 +80,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 			}
 		}
 	case isError(failure) && !disguised(failure, "code", "message", "data"):
-		m.answer.Error = failure.Raw()
+		m.answer.Error = disowned(failure, "data")
 	default:
 		return m, errNotMessage
 	}

@@ -161,7 +161,7 @@ func readFailure(doc *wire.Doc, body []byte, id int64) failure {
 	}
 	code, _ := v.Get("code")
 	text, _ := v.Get("message")
-	f.raw = v.Raw()
+	f.raw = disowned(v, "data")
 	f.code, _ = code.Int64()
 	f.text, _ = text.Str()
 	return f
