@@ -250,7 +250,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	if before := t.known(); before.is(c) {
 		return before, nil
 	}
-	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists), folded: map[string]*tool{}}
+	a := assembly{catalogue: c, tenant: t, silent: silent(ups, lists), folded: map[string]*tool{}, called: map[string]*prompt{}}
 	for i := range lists {
 		s := &c.sources[i]
 		a.addServed(s, lists[i][skillList])
@@ -268,7 +268,8 @@ type assembly struct {
 	tenant    *tenant
 	silent    string // a server without a prefix whose tools are not known
 	order     []*tool
-	folded    map[string]*tool // by the name with its case folded, as clients do
+	folded    map[string]*tool   // by the name with its case folded, as clients do
+	called    map[string]*prompt // the same of prompts
 	prompted  []*prompt
 	resources []*resource
 }
@@ -342,15 +343,23 @@ func (a *assembly) addPrompts(from *source, items []item) {
 			continue
 		}
 		a.prompted = append(a.prompted, p)
-		if other, taken := a.prompts[p.exposed]; taken {
-			a.prompts[p.exposed] = nil // nobody has it
-			if p.held = several("prompts claim the name " + p.exposed); other != nil {
-				other.held = p.held
-			}
-			continue
+		if other := a.namePrompt(p); other != nil {
+			p.held = several("prompts claim the name " + p.exposed)
+			other.held = p.held
 		}
-		a.prompts[p.exposed] = p
 	}
+}
+
+// namePrompt enters a prompt under its name. Where another has the name, in whatever case, that is returned, and
+// nobody has either.
+func (a *assembly) namePrompt(p *prompt) (other *prompt) {
+	key := foldName(p.exposed)
+	if other = a.called[key]; other != nil {
+		a.prompts[p.exposed], a.prompts[other.exposed] = nil, nil
+		return other
+	}
+	a.called[key], a.prompts[p.exposed] = p, p
+	return nil
 }
 
 // addResources enters the resources and templates of one server.

@@ -19,7 +19,7 @@ func TestHiddenIsSaidOnce(t *testing.T) {
 	server := func(of string) *scripted {
 		return &scripted{lists: map[string]string{
 			"tools/list":   `"tools":[` + tool("t", "a") + `]`,
-			"prompts/list": `"prompts":[{"name":"one` + of + `","description":"` + secretly + `"},{"name":"both"},{"name":"fine` + of + `"}]`,
+			"prompts/list": `"prompts":[{"name":"one` + of + `","description":"` + secretly + `"},{"name":"both"},{"name":"fine` + of + `"},{"name":"` + map[string]string{"X": "zed", "Y": "ZED"}[of] + `"}]`,
 			"resources/list": `"resources":[{"uri":"a:///` + of + `","name":"a","description":"` + secretly + `"},` +
 				`{"uri":"b:///both","name":"b"},{"uri":"c:///` + of + `","name":"c"}]`,
 			"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"d` + of + `:///{x}","name":"d","description":"` + secretly + `"},` +
@@ -48,6 +48,15 @@ func TestHiddenIsSaidOnce(t *testing.T) {
 	}
 	for _, text := range want {
 		want = append(want, strings.NewReplacer("x ", "y ", "X", "Y").Replace(text[:9])+strings.ReplaceAll(text[9:], "X", "Y"))
+	}
+	for _, one := range []string{"x prompt:zed", "y prompt:ZED"} { // clients take them for one
+		want = append(want, one+" name_collision: the prompt is hidden: several prompts claim the name ZED")
+	}
+	slices.Sort(want)
+	for _, name := range []string{"zed", "ZED"} {
+		if got := w.client("scout").modern("prompts/get", `{"name":"`+name+`"}`, "{}").Raw; !strings.Contains(got, "name_collision") {
+			t.Errorf("%s is given: %s", name, got)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

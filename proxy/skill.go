@@ -237,12 +237,11 @@ func (a *assembly) addPrompt(s *skill) {
 	if s.line != nil {
 		p.exposed = exposedName(s.line.up(), s.about.Name)
 	}
-	if _, taken := a.prompts[p.exposed]; taken || validName(p.exposed) != "" {
+	if validName(p.exposed) != "" {
 		a.prompts[p.exposed] = nil // nobody has it
-		return
+	} else if a.namePrompt(p) == nil {
+		a.prompted = append(a.prompted, p)
 	}
-	a.prompts[p.exposed] = p
-	a.prompted = append(a.prompted, p)
 }
 
 // collide finds the skills that agents could not tell apart: of one place, or of one
