@@ -28,6 +28,7 @@ type Agent struct {
 	own     []capability.Spec // what Set is compiled from; nil until an heir has it
 	passes  func() *capability.Set
 	lineage Lineage
+	kept    Lineage         // what it is kept within while its files have not rested; zero is nothing
 	base    capability.Root // what relative paths in its skills hang from; zero: its root
 }
 

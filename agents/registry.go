@@ -21,7 +21,6 @@ type Registry struct {
 	rest  time.Duration // what has changed must stay as it is for as long
 	told  uint64        // the signature of the folders when they were reported on last
 	marks marks         // since when the files have been as they are
-	sound *Roster       // the last one all of whose files had rested
 	state atomic.Pointer[state]
 }
 
@@ -56,23 +55,14 @@ func (r *Registry) load(old *Registry) (*Registry, error) {
 	if old != nil {
 		old.mu.Lock()
 		defer old.mu.Unlock()
-		before, r.sound = old.Current(), old.sound
+		before = old.Current()
 		r.marks = old.marks.next(files, before, nil, begun, r.rest)
 	}
-	roster := r.judged(assemble(r.opts, found, files, before, r.marks))
+	roster := assemble(r.opts, found, files, before, r.marks)
+	roster.bound(before, r.marks.moved())
 	r.state.Store(&state{roster, make(chan struct{})})
 	r.report(roster)
 	return r, nil
-}
-
-// judged keeps a roster within the last one that had rested, until it has.
-func (r *Registry) judged(roster *Roster) *Roster {
-	if r.marks.due(r.rest) == 0 {
-		r.sound = roster
-	} else {
-		roster.bound(r.sound)
-	}
-	return roster
 }
 
 // Current returns the roster in force.
@@ -113,7 +103,8 @@ func (r *Registry) reload(judge func([]loaded) marks) {
 	}
 	files := read(r.opts, found.files)
 	r.marks = judge(files)
-	roster := r.judged(assemble(r.opts, found, files, before.roster, r.marks))
+	roster := assemble(r.opts, found, files, before.roster, r.marks)
+	roster.bound(before.roster, r.marks.moved())
 	if now != r.told { // the same is not told twice
 		r.told = now
 		r.report(roster)

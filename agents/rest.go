@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type mark struct {
 	stamp  stamp
 	since  time.Time
 	rested bool
+	ids    []string // the agents that the file has stood for since it last rested
 }
 
 // marks are those of the files that stand for agents, and of those that did.
@@ -49,10 +51,11 @@ func (m marks) next(files []loaded, before *Roster, whole map[string]fs.FileInfo
 		case f.stamp.info == nil:
 			continue
 		case !known || !is.stamp.same(f.stamp):
-			is = mark{f.stamp, now, came != nil && sameState(came, f.stamp.info)}
+			is = mark{stamp: f.stamp, since: now, rested: came != nil && sameState(came, f.stamp.info), ids: is.ids}
 		case !is.rested:
 			is.rested = begun.Sub(is.since) >= rest
 		}
+		is.stood(f.ids, before.claims[f.file])
 		if known && !is.rested || len(f.ids) > 0 || len(before.claims[f.file]) > 0 {
 			out[f.file] = is
 		}
@@ -62,12 +65,23 @@ func (m marks) next(files []loaded, before *Roster, whole map[string]fs.FileInfo
 		switch {
 		case there:
 		case was.stamp.info != nil:
-			out[file] = mark{since: now}
+			is := mark{since: now, ids: was.ids}
+			is.stood(before.claims[file])
+			out[file] = is
 		case begun.Sub(was.since) < rest:
 			out[file] = was
 		}
 	}
 	return out
+}
+
+// stood adds what a file stands for, or did, and forgets it all once it has rested.
+func (m *mark) stood(ids ...[]string) {
+	if m.rested {
+		m.ids = nil
+		return
+	}
+	m.ids = slices.Compact(slices.Sorted(slices.Values(slices.Concat(append(ids, m.ids)...))))
 }
 
 // rested says that all files have rested.
@@ -76,6 +90,19 @@ func rested(files []loaded) marks {
 	for _, f := range files {
 		if f.stamp.info != nil && len(f.ids) > 0 {
 			out[f.file] = mark{stamp: f.stamp, rested: true}
+		}
+	}
+	return out
+}
+
+// moved are the agents that files which have not rested stand for, or did.
+func (m marks) moved() map[string]bool {
+	out := map[string]bool{}
+	for _, is := range m {
+		if !is.rested {
+			for _, id := range is.ids {
+				out[id] = true
+			}
 		}
 	}
 	return out

@@ -83,7 +83,7 @@ func untilRested(t *testing.T, r *agents.Registry) {
 	t.Helper()
 	for {
 		changed := r.Changed()
-		if r.Current().Before() == nil {
+		if !r.Current().Resting() {
 			return
 		}
 		receive(t, changed)
@@ -158,13 +158,13 @@ func TestNewRests(t *testing.T) {
 	write(t, dir, "eve.yml", grown)
 	until(t, r, "eve", "broken")
 	a, ok := r.Current().Agent("eve")
-	if got := reads(t, r.Current()); got != "broken" || !ok || a.Code() != capability.InvalidConfig || r.Current().Before() == nil {
+	if got := reads(t, r.Current()); got != "broken" || !ok || a.Code() != capability.InvalidConfig || !r.Current().Resting() {
 		t.Errorf("she is %q: %v", got, a)
 	}
 	r.Rest(2 * agents.Settle)
 	extend(t, filepath.Join(dir, "eve.yml"), "\n")
 	through(t, r, "eve", "srvetc", "broken")
-	if r.Current().Before() != nil {
+	if r.Current().Resting() {
 		t.Error("what has rested is kept within what was before")
 	}
 }

@@ -28,7 +28,7 @@ type Roster struct {
 	findings []capability.Finding
 	claims   map[string][]string // file: the ids that it stands for
 	opts     Options
-	before   *Roster // what it is kept within, nil for nothing
+	resting  bool // a file has changed a moment ago
 }
 
 // Agent finds an agent by its id; "scout" and "agents/scout" are the same one.
@@ -52,9 +52,8 @@ func (r *Roster) All() iter.Seq[*Agent] {
 	}
 }
 
-// Before is the roster that this one is kept within because a file has changed a moment ago, nil
-// where all of them have rested.
-func (r *Roster) Before() *Roster { return r.before }
+// Resting reports whether a file has changed a moment ago, so that agents are kept within what they had.
+func (r *Roster) Resting() bool { return r.resting }
 
 // Findings returns what load has to say, agent by agent, each thing once.
 func (r *Roster) Findings() []capability.Finding {
@@ -239,26 +238,6 @@ func (f *loaded) keep(seen marks) {
 		f.err = f.invalid("the file is empty", "delete it to take the agent away")
 	case seen.resting(f.file):
 		f.err = f.invalid("the file holds no agent any more", "")
-	}
-}
-
-// bound keeps a roster that has changed a moment ago within the one before: an agent may do what
-// both say, and one that is not sound in both may do nothing. Servers are told of no wider root.
-func (r *Roster) bound(before *Roster) {
-	r.before = before
-	for _, id := range r.ids {
-		a, was := r.agents[id], before.agents[id]
-		switch {
-		case a.Err != nil:
-		case was != nil && was.Err == nil:
-			a.lineage = a.lineage.Within(was.lineage)
-		default:
-			a = broken(id, a.File, fmt.Errorf("%s: the file has changed a moment ago, and counts when it has stayed as it is for half a second", a.File))
-			r.agents[id] = a
-		}
-		if was != nil && !r.Root(a).Within(before.Root(was)) {
-			a.Root, a.base = was.Root, was.base
-		}
 	}
 }
 

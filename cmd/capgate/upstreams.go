@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -399,17 +400,25 @@ func policyHash(w *world) string {
 	for _, name := range slices.Sorted(maps.Keys(w.servers.mappings)) {
 		fmt.Fprintln(h, w.servers.mappings[name].Digest())
 	}
-	for roster := w.roster; roster != nil; roster = roster.Before() {
-		for ag := range roster.All() {
-			fmt.Fprintf(h, "\n%s\n", ag.ID)
-			for g := range ag.Set.All() {
-				fmt.Fprintln(h, g)
+	for ag := range w.roster.All() {
+		fmt.Fprintf(h, "\n%s\n", ag.ID)
+		hashSet(h, ag.Set)
+		if ag.Record != nil {
+			fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
+		}
+		if line, err := w.roster.Lineage(ag.ID); err == nil && w.roster.Resting() { // it holds what the agent is kept within as well
+			for _, link := range slices.Concat(line.Chain, line.Ceilings, line.Declared) {
+				hashSet(h, link.Set)
 			}
-			if ag.Record != nil {
-				fmt.Fprintln(h, strings.Join(ag.Record.Toolset, ","), ag.Record.Parent, strings.Join(ag.Record.Approve, ","))
-			}
+			fmt.Fprintln(h, line.Approve)
 		}
 	}
 	fmt.Fprintln(h, w.policy.Skills.Digest())
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func hashSet(h hash.Hash, set *capability.Set) {
+	for g := range set.All() {
+		fmt.Fprintln(h, g)
+	}
 }
