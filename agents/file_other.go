@@ -16,3 +16,5 @@ func lockFolder(dir string) (unlock func(), err error) {
 func sole(fs.FileInfo) error { return errors.ErrUnsupported }
 
 func alike(*os.File, fs.FileInfo) error { return errors.ErrUnsupported }
+
+func inode(fs.FileInfo) uint64 { return 0 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -123,7 +124,13 @@ func TestWriteFileMeanwhile(t *testing.T) {
 	for name, meddle := range map[string]func(t *testing.T, path string){
 		"written":  func(t *testing.T, path string) { write(t, filepath.Dir(path), "scout.md", "odd") },
 		"replaced": func(t *testing.T, path string) { over(t, path, "old") },
-		"removed":  func(t *testing.T, path string) { remove(t, path) },
+		"rewritten": func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			must(t, err)
+			must(t, os.WriteFile(path, []byte("old"), 0o600)) // which may go on
+			must(t, os.Chtimes(path, time.Time{}, info.ModTime()))
+		},
+		"removed": func(t *testing.T, path string) { remove(t, path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -142,6 +149,68 @@ func TestWriteFileMeanwhile(t *testing.T) {
 				alone(t, dir, "scout.md")
 			}
 		})
+	}
+}
+
+// TestWriteFileHalf: what somebody is writing is not taken for a record, nor half of it put in its place.
+func TestWriteFileHalf(t *testing.T) {
+	const half, tail = "half", " and the rest"
+	for name, begin := range map[string]func(t *testing.T, path string){
+		"anew": func(*testing.T, string) {},
+		"of an edit": func(t *testing.T, path string) {
+			must(t, agents.WriteFile(path, constant("what was here")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, t.TempDir(), "eve.yml", "what was there")
+			begin(t, path)
+			info, err := os.Stat(path)
+			must(t, err)
+			must(t, os.WriteFile(path, []byte(half), 0o600))
+			must(t, os.Chtimes(path, time.Time{}, info.ModTime())) // as whoever copies may
+			done := make(chan error, 1)
+			go func() {
+				done <- agents.WriteFile(path, func(data []byte) ([]byte, error) { return append(data, '!'), nil })
+			}()
+			time.Sleep(2 * agents.Settle)
+			extend(t, path, tail)
+			must(t, <-done)
+			if got := read(t, path); got != half+tail+"!" {
+				t.Errorf("the record is %q", got)
+			}
+		})
+	}
+	t.Run("for ever", func(t *testing.T) {
+		t.Parallel()
+		path := write(t, t.TempDir(), "eve.yml", half)
+		done := make(chan error, 1)
+		go func() { done <- agents.WriteFile(path, constant("new")) }()
+		for {
+			select {
+			case err := <-done:
+				if err == nil || !strings.Contains(err.Error(), "somebody else is writing it") || strings.Contains(read(t, path), "new") {
+					t.Errorf("it is %q: %v", read(t, path), err)
+				}
+				return
+			case <-time.After(agents.Settle):
+				extend(t, path, tail)
+			}
+		}
+	})
+}
+
+// TestWriteFileInARow: one edit does not wait for what another one has written, nor for a new record.
+func TestWriteFileInARow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eve.yml")
+	const n = 10
+	begun := time.Now()
+	must(t, agents.CreateFile(path, nil))
+	for range n {
+		must(t, agents.WriteFile(path, func(data []byte) ([]byte, error) { return append(data, 'x'), nil }))
+	}
+	if took := time.Since(begun); len(read(t, path)) != n || took > n*agents.Settle*5 {
+		t.Errorf("%q took %s", read(t, path), took)
 	}
 }
 

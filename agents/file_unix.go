@@ -57,3 +57,11 @@ func alike(f *os.File, info fs.FileInfo) error {
 	}
 	return f.Chmod(info.Mode().Perm())
 }
+
+// inode tells a file from its copies.
+func inode(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Ino) //nolint:unconvert // it is narrower on some systems
+	}
+	return 0
+}

@@ -27,7 +27,8 @@ func (s stamp) same(t stamp) bool {
 
 // sameState reports whether two looks at a path found one file that nobody has written to between them.
 func sameState(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime()) &&
+		changedAt(a).Equal(changedAt(b))
 }
 
 // mark is since when a file has been as it is.

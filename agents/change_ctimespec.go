@@ -1,0 +1,17 @@
+//go:build darwin || freebsd || netbsd
+
+package agents
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// changedAt is when a file or what is known of it was last changed, which no program can set.
+func changedAt(info fs.FileInfo) time.Time {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(stat.Ctimespec.Unix())
+	}
+	return info.ModTime()
+}
