@@ -40,3 +40,6 @@ func (h *Heard) Tell(file string, op fsnotify.Op) bool {
 // Look reads the folders, and Lose says that something was not announced.
 func (h *Heard) Look() { h.w.reload() }
 func (h *Heard) Lose() { h.w.deaf = true }
+
+// Signature sums up folders.
+func Signature(dirs ...string) uint64 { return signature(dirs) }

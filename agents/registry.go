@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"crypto/sha256"
 	"io/fs"
 	"log/slog"
 	"sync"
@@ -121,6 +122,23 @@ func (r *Registry) seen(file string) fs.FileInfo {
 		return is.stamp.info
 	}
 	return nil
+}
+
+// altered reports whether a record says something else than was read. Who has mapped a file into
+// memory writes to it, and nothing else of it changes.
+func (r *Registry) altered() bool {
+	r.mu.Lock()
+	seen := r.marks // which are made anew and not written to
+	r.mu.Unlock()
+	for file, is := range seen {
+		if is.stamp.info == nil {
+			continue
+		}
+		if data, _ := readFile(file); sha256.Sum256(data) != is.stamp.sum { // what cannot be read was read as far
+			return true
+		}
+	}
+	return false
 }
 
 // report logs how many agents there are, and what is wrong with them.

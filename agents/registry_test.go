@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -224,6 +225,50 @@ func TestSweep(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestSweepSeesTexts: the sweep finds what was written to a file that is mapped into memory, of which
+// nothing else tells.
+func TestSweepSeesTexts(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "scout.md", record("access: rw"))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	mapped, err := syscall.Mmap(int(f.Fd()), 0, len(record("access: rw")), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	must(t, err)
+	defer func() { must(t, syscall.Munmap(mapped)) }()
+	mapped[0] = '-' // from the first time on, nobody is told
+	r := open(t, &journal{}, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	changed := r.Changed()
+	go func() { done <- r.WatchOnlySweeping(ctx, time.Millisecond) }()
+	receive(t, changed)
+	copy(mapped, record("access: r "))
+	until(t, r, "scout", "records.read")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestSignature: a file of the same length, time and mode may be another one, or have been written to.
+func TestSignature(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "scout.md", record("access: r"))
+	info, err := os.Stat(path)
+	must(t, err)
+	before := agents.Signature(dir)
+	if agents.Signature(dir) != before {
+		t.Error("nothing has changed")
+	}
+	time.Sleep(agents.Settle) // times are as exact as the clock of the kernel
+	must(t, os.WriteFile(path, []byte(record("access: w")), 0o600))
+	must(t, os.Chtimes(path, time.Time{}, info.ModTime()))
+	if agents.Signature(dir) == before {
+		t.Error("it was written to")
 	}
 }
 

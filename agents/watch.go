@@ -80,7 +80,7 @@ func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <
 		case <-w.rest.C:
 			w.reload()
 		case <-ticker.C:
-			if signature(w.dirs) != w.seen {
+			if signature(w.dirs) != w.seen || w.altered() {
 				w.reload()
 			}
 		}
@@ -190,7 +190,7 @@ func (w *watcher) concerns(e fsnotify.Event) bool {
 	return false
 }
 
-// signature sums up the names, sizes and times of everything in the folders.
+// signature sums up the names, inodes, sizes and times of everything in the folders.
 func signature(dirs []string) uint64 {
 	sum := fnv.New64a()
 	found := walk(dirs)
@@ -203,7 +203,7 @@ func signature(dirs []string) uint64 {
 			fmt.Fprintln(sum, file, err)
 			continue
 		}
-		fmt.Fprintln(sum, file, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		fmt.Fprintln(sum, file, inode(info), info.Size(), info.ModTime().UnixNano(), changedAt(info).UnixNano(), info.Mode())
 	}
 	return sum.Sum64()
 }
