@@ -29,7 +29,9 @@ type Heard struct{ w watcher }
 
 // Listen begins to be told.
 func (r *Registry) Listen() *Heard {
-	return &Heard{watcher{Registry: r, gone: map[string]bool{}, whole: map[string]fs.FileInfo{}, rest: time.NewTimer(time.Hour)}}
+	return &Heard{watcher{
+		Registry: r, gone: map[string]bool{}, whole: map[string]fs.FileInfo{}, rest: time.NewTimer(time.Hour), at: stats(r.dirs),
+	}}
 }
 
 // Tell says what happened to a file, and whether it is whole by it.
@@ -40,6 +42,10 @@ func (h *Heard) Tell(file string, op fsnotify.Op) bool {
 // Look reads the folders, and Lose says that something was not announced.
 func (h *Heard) Look() { h.w.reload() }
 func (h *Heard) Lose() { h.w.deaf = true }
+
+// Open begins to watch, which Close ends.
+func (h *Heard) Open() error  { return h.w.open() }
+func (h *Heard) Close() error { return h.w.notify.Close() }
 
 // Signature sums up folders.
 func Signature(dirs ...string) uint64 { return signature(dirs) }

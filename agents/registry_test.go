@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"capgate/agents"
 	"capgate/capability"
@@ -251,6 +254,77 @@ func TestSweepSeesTexts(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// turn has a link lead elsewhere, at once.
+func turn(t *testing.T, link, to string) {
+	t.Helper()
+	must(t, os.Symlink(to, link+"~"))
+	must(t, os.Rename(link+"~", link))
+}
+
+// TestElsewhere: a folder that is another one by something above it is read at once, though nothing is
+// announced, and the next sweep is far away.
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "1/agents/scout.md", record("access: rw"))
+	write(t, dir, "2/agents/scout.md", record("access: r"))
+	turn(t, filepath.Join(dir, "now"), "1")
+	r := open(t, &journal{}, filepath.Join(dir, "now", "agents"))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	changed := r.Changed()
+	go func() { done <- r.WatchOnlySweeping(ctx, time.Hour) }()
+	receive(t, changed)
+	turn(t, filepath.Join(dir, "now"), "2")
+	until(t, r, "scout", "records.read")
+	must(t, os.Rename(filepath.Join(dir, "2"), filepath.Join(dir, "3")))
+	until(t, r, "scout", "broken")
+	turn(t, filepath.Join(dir, "now"), "3")
+	until(t, r, "scout", "records.read")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestForgetsFolders: a folder that a path leads to no more is watched no more, nor is what came there whole.
+func TestForgetsFolders(t *testing.T) {
+	watches := func() (n int) {
+		names, err := filepath.Glob("/proc/self/fdinfo/*")
+		must(t, err)
+		for _, name := range names {
+			if data, err := os.ReadFile(name); err == nil {
+				n += strings.Count(string(data), "inotify wd:")
+			}
+		}
+		return n
+	}
+	dir := t.TempDir()
+	link := filepath.Join(dir, "agents")
+	for i := range 9 {
+		write(t, dir, strconv.Itoa(i)+"/eve.yml", grown)
+	}
+	write(t, dir, "8/eve.yml", strings.Replace(lead, "agents/lead", "agents/eve", 1))
+	turn(t, link, "8")
+	r := open(t, &journal{}, link)
+	r.Rest(time.Hour)
+	h := r.Listen()
+	must(t, h.Open())
+	defer func() { must(t, h.Close()) }()
+	h.Look()
+	before := watches()
+	for i := range 8 {
+		turn(t, link, strconv.Itoa(i))
+		h.Tell(filepath.Join(link, "eve.yml"), fsnotify.Create) // which was of the folder before
+		h.Look()
+	}
+	if got := reads(t, r.Current()); got != "srv" {
+		t.Errorf("eve may read %q", got)
+	}
+	if now := watches(); now != before {
+		t.Errorf("%d folders are watched, and were %d", now, before)
 	}
 }
 

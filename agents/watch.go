@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,6 +17,7 @@ const (
 	settle   = 50 * time.Millisecond  // how long the folders must be quiet before they are read
 	patience = 500 * time.Millisecond // how long they may be busy before they are read anyway
 	sweep    = 5 * time.Second        // how often they are looked at without any event
+	glance   = rest / 2               // how often it is looked whether they are the same folders still
 )
 
 // Watch reloads the registry whenever a file or folder changes, and once to
@@ -34,6 +36,7 @@ type watcher struct {
 	sweep time.Duration
 
 	notify *fsnotify.Watcher // nil where folders cannot be watched
+	at     []fs.FileInfo     // the folders when they were last read, nil where there was none
 	seen   uint64            // the signature of the folders when they were last read
 	since  time.Time         // when the first change came that has not been read
 	read   time.Time         // when the folders were last read
@@ -63,6 +66,8 @@ func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <
 	w.reload() // what changed between the load and the first watch
 	ticker := time.NewTicker(w.sweep)
 	defer ticker.Stop()
+	glances := time.NewTicker(glance)
+	defer glances.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,6 +86,10 @@ func (w *watcher) loop(ctx context.Context, events <-chan fsnotify.Event, errs <
 			w.reload()
 		case <-ticker.C:
 			if signature(w.dirs) != w.seen || w.altered() {
+				w.reload()
+			}
+		case <-glances.C:
+			if w.elsewhere() {
 				w.reload()
 			}
 		}
@@ -145,6 +154,9 @@ func (w *watcher) changed() {
 // then on is an event.
 func (w *watcher) reload() {
 	w.since = time.Time{}
+	if w.elsewhere() {
+		w.anew()
+	}
 	w.watch()
 	w.seen = signature(w.dirs)
 	if due := w.look(w.whole); due > 0 {
@@ -160,6 +172,37 @@ func (w *watcher) reload() {
 		}
 	}
 	w.read = time.Now()
+}
+
+// elsewhere reports whether a path leads to another folder than it did: a link on the way was turned, or
+// a folder above was moved, of which nobody who watches the folder is told.
+func (w *watcher) elsewhere() bool { return !slices.EqualFunc(w.at, stats(w.dirs), sameFolder) }
+
+func stats(dirs []string) []fs.FileInfo {
+	at := make([]fs.FileInfo, len(dirs))
+	for i, dir := range dirs {
+		at[i], _ = os.Stat(dir) // nil where there is none
+	}
+	return at
+}
+
+func sameFolder(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return os.SameFile(a, b)
+}
+
+// anew forgets the folders that paths have led to, which would be watched for ever, and what came there.
+func (w *watcher) anew() {
+	w.at = stats(w.dirs)
+	clear(w.whole)
+	if w.notify == nil {
+		return
+	}
+	for _, path := range w.notify.WatchList() {
+		_ = w.notify.Remove(path) // it may be gone
+	}
 }
 
 // watch adds every folder, and the parents of the top ones, which tell when
