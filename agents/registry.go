@@ -18,10 +18,11 @@ type Registry struct {
 	dirs []string
 	log  *slog.Logger
 
-	mu    sync.Mutex    // one reload at a time
-	rest  time.Duration // what has changed must stay as it is for as long
-	told  uint64        // the signature of the folders when they were reported on last
-	marks marks         // since when the files have been as they are
+	mu    sync.Mutex                  // one reload at a time
+	rest  time.Duration               // what has changed must stay as it is for as long
+	told  uint64                      // the signature of the folders when they were reported on last
+	said  map[capability.Finding]bool // what the log was told of them
+	marks marks                       // since when the files have been as they are
 	state atomic.Pointer[state]
 }
 
@@ -45,7 +46,7 @@ func (r *Registry) Again(opts Options, dirs []string) (*Registry, error) {
 // load puts in force what the folders say, within what another registry has.
 func (r *Registry) load(old *Registry) (*Registry, error) {
 	begun := time.Now()
-	r.told = signature(r.dirs)
+	now := signature(r.dirs)
 	found := walk(r.dirs)
 	if len(found.failed) > 0 {
 		return nil, found.failed[0].err
@@ -62,7 +63,7 @@ func (r *Registry) load(old *Registry) (*Registry, error) {
 	roster := assemble(r.opts, found, files, before, r.marks)
 	roster.bound(before, r.marks.moved())
 	r.state.Store(&state{roster, make(chan struct{})})
-	r.report(roster)
+	r.report(roster, now)
 	return r, nil
 }
 
@@ -106,10 +107,7 @@ func (r *Registry) reload(judge func([]loaded) marks) {
 	r.marks = judge(files)
 	roster := assemble(r.opts, found, files, before.roster, r.marks)
 	roster.bound(before.roster, r.marks.moved())
-	if now != r.told { // the same is not told twice
-		r.told = now
-		r.report(roster)
-	}
+	r.report(roster, now)
 	r.state.Store(&state{roster, make(chan struct{})})
 	close(before.changed)
 }
@@ -141,11 +139,19 @@ func (r *Registry) altered() bool {
 	return false
 }
 
-// report logs how many agents there are, and what is wrong with them.
-func (r *Registry) report(roster *Roster) {
-	r.log.Info("agents loaded", "agents", len(roster.ids))
+// report logs how many agents there are, and what is wrong with them: the same is not told twice.
+func (r *Registry) report(roster *Roster, now uint64) {
+	if now != r.told {
+		r.told = now
+		r.log.Info("agents loaded", "agents", len(roster.ids))
+	}
+	before := r.said
+	r.said = map[capability.Finding]bool{}
 	for _, f := range roster.Findings() {
-		if f.Severity >= capability.Warning {
+		if f.Severity < capability.Warning {
+			continue
+		}
+		if r.said[f] = true; !before[f] {
 			r.log.Warn("agent record", "finding", f.String(), "code", f.Code)
 		}
 	}

@@ -257,6 +257,25 @@ func TestSweepSeesTexts(t *testing.T) {
 	}
 }
 
+// TestToldOnce: what is wrong is logged when it begins to be, and not with each edit of something else.
+func TestToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	const wrong = "access: no"
+	write(t, dir, "scout.md", record(wrong))
+	log := &journal{}
+	r := open(t, log, dir)
+	for i, c := range []struct {
+		other string
+		want  int
+	}{{"access: r", 1}, {"access: w", 1}, {wrong, 2}, {"access: r", 2}, {wrong, 3}} {
+		write(t, dir, "lead.md", record(c.other))
+		r.Reload()
+		if got := strings.Count(log.String(), "level=WARN"); got != c.want {
+			t.Fatalf("after %d edits there are %d lines, want %d:\n%s", i+1, got, c.want, log)
+		}
+	}
+}
+
 // turn has a link lead elsewhere, at once.
 func turn(t *testing.T, link, to string) {
 	t.Helper()
