@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -312,7 +313,7 @@ func (c *call) allow(v gate.Verdict) (reply, bool) {
 func (c *call) cut() reply {
 	d := denial{code: capability.Unauthenticated, tool: c.exposed, hint: operatorHint + "; it may or may not have been done"}
 	switch {
-	case c.server.ctx.Err() != nil:
+	case c.server.ctx.Err() != nil, errors.Is(c.ctx.Err(), errEnded):
 		return fail(codeInternal, "the gateway ends; what was asked may or may not have been done")
 	case !c.server.policy.Load().knows(c.agent):
 		d.why = noRecord

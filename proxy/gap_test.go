@@ -302,22 +302,36 @@ func TestManyChanges(t *testing.T) {
 // process is an agent at the other end of pipes.
 type process struct {
 	say   func(line string) string // and its answer
+	tell  func(line string)        // without waiting for one
+	hear  func() string            // the next line, "" when there is none any more
 	close func()
+	leave func() // reads nothing more
 	ended chan error
 }
 
 func (w *world) process(ctx context.Context, agent string) process {
 	in, feed := io.Pipe()
 	out, sink := io.Pipe()
-	p := process{ended: make(chan error, 1), close: func() { _ = feed.Close() }}
-	go func() { p.ended <- w.server.Stdio(ctx, "agents/"+agent, in, sink) }()
+	p := process{ended: make(chan error, 1), close: func() { _ = feed.Close() }, leave: func() { _ = out.Close() }}
+	go func() {
+		err := w.server.Stdio(ctx, "agents/"+agent, in, sink)
+		_ = sink.Close()
+		p.ended <- err
+	}()
 	lines := bufio.NewScanner(out)
-	p.say = func(line string) string {
-		fmt.Fprintln(feed, line)
-		if !strings.Contains(line, `"id"`) || !lines.Scan() {
+	p.hear = func() string {
+		if !lines.Scan() {
 			return ""
 		}
 		return lines.Text()
+	}
+	p.tell = func(line string) { fmt.Fprintln(feed, line) }
+	p.say = func(line string) string {
+		p.tell(line)
+		if !strings.Contains(line, `"id"`) {
+			return ""
+		}
+		return p.hear()
 	}
 	return p
 }
@@ -341,7 +355,8 @@ func TestQuietProcess(t *testing.T) {
 	})
 }
 
-// TestListenThatEnds: a process ends at once when its client does, also one that listens.
+// TestListenThatEnds: a process ends at once when its client does, also one that listens, which is
+// told that nothing more comes.
 func TestListenThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))
@@ -352,6 +367,9 @@ func TestListenThatEnds(t *testing.T) {
 		}
 		begun := time.Now()
 		p.close()
+		if got := p.hear(); !strings.Contains(got, `"resultType":"complete"`) {
+			t.Errorf("at last it is told %q", got)
+		}
 		<-p.ended
 		if took := time.Since(begun); took > 2*time.Second {
 			t.Errorf("took %s", took)

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"capgate/capability"
 	"capgate/guardrail"
@@ -21,6 +20,10 @@ import (
 // Stdio serves one agent over a pair of pipes, one message a line, until the
 // input ends. Whoever started the process said which agent it is for. A request
 // of the legacy era needs an initialize before it; one of the modern era does not.
+//
+// Once the server ends, no request is taken any more, and those that there are may go on until
+// the context ends. Each is answered all the same: that it may or may not have been done. What
+// is read of the input when Stdio has returned is for nobody.
 func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.Writer) error {
 	if s.policy.Load() == nil {
 		return errors.New("no policy is in force")
@@ -30,14 +33,37 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 		return err
 	}
 	defer t.pipes.Add(-1)
-	ctx, cancel := context.WithCancel(ctx)
-	p := &pipe{server: s, tenant: t, agent: agent, ctx: ctx, out: out, flights: map[string]context.CancelFunc{}}
-	defer p.wait.Wait()
-	defer cancel()
-	defer p.end()
+	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &pipe{server: s, tenant: t, agent: agent, ctx: life, out: out, flights: map[string]context.CancelFunc{}}
+	defer p.close()
+	read := make(chan error, 1)
+	go func() { read <- p.read(in) }() // which may wait for ever
+	select {
+	case err = <-read:
+		if errors.Is(err, io.EOF) {
+			err = nil
+			p.drain(ctx, lastTime, s.ctx.Done()) // whoever closes the pipe and then says so once more waits no longer
+		}
+	case <-s.ctx.Done():
+		p.drain(ctx, 0, nil)
+	case <-ctx.Done():
+	}
+	p.stop()
+	cut(fmt.Errorf("%w: %w", errEnded, context.Canceled))
+	p.wait.Wait()
+	p.end() // which would have had its requests be left unanswered
+	p.written(ctx)
+	return err
+}
+
+// read takes what the agent sends, until there is no more or nobody to answer.
+func (p *pipe) read(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
-		line, err := readLine(lines, s.limits.Body)
+		line, err := readLine(lines, p.server.limits.Body)
+		if over := p.broken(); errors.Is(over, errEnded) {
+			return over
+		}
 		if errors.Is(err, errLong) {
 			p.turnDown(line, codeRequest, capability.LimitExceeded, "the message is too long")
 			continue
@@ -46,8 +72,7 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 			p.line(line)
 		}
 		if errors.Is(err, io.EOF) {
-			p.drain()
-			return nil
+			return io.EOF
 		}
 		if err != nil {
 			return fmt.Errorf("read from the agent: %w", err)
@@ -56,24 +81,6 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 			return fmt.Errorf("write to the agent: %w", err)
 		}
 	}
-}
-
-// lastTime is how long requests may take when nothing more comes after them.
-const lastTime = 5 * time.Second
-
-// drain lets what was asked last be answered.
-func (p *pipe) drain() {
-	done := make(chan struct{})
-	go func() {
-		p.calls.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(lastTime):
-	case <-p.ctx.Done():
-	}
-	p.written()
 }
 
 // readLine reads to the end of a line. Of one that is too long, it reads all and
@@ -123,6 +130,7 @@ type pipe struct {
 	calls  sync.WaitGroup // those of the wait that answer requests
 
 	mu      sync.Mutex
+	ending  bool // no more requests are taken
 	out     io.Writer
 	failed  error
 	lines   [][]byte // that are to be written
@@ -185,35 +193,10 @@ func (p *pipe) write() {
 	}
 }
 
-// written waits until everything that was queued is written, for a while.
-func (p *pipe) written() {
-	p.mu.Lock()
-	idle, writing := p.idle, p.writing
-	p.mu.Unlock()
-	if !writing {
-		return
-	}
-	select {
-	case <-idle:
-	case <-time.After(lastTime):
-	case <-p.ctx.Done():
-	}
-}
-
 func (p *pipe) broken() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
-}
-
-// end ends the session, if there is one.
-func (p *pipe) end() {
-	p.mu.Lock()
-	s := p.session
-	p.mu.Unlock()
-	if s != nil {
-		p.tenant.drop(s)
-	}
 }
 
 // refuse answers a message that is not one.
@@ -249,7 +232,6 @@ func (p *pipe) line(line []byte) {
 		return
 	}
 	inBody, _ := m.meta.Get(metaVersion)
-	modern := inBody.Kind() != wire.Invalid && !isLegacyValue(inBody)
 	p.mu.Lock()
 	s := p.session
 	p.mu.Unlock()
@@ -260,6 +242,21 @@ func (p *pipe) line(line []byte) {
 		}
 	case m.kind == notification:
 		p.heard(m, s)
+	default:
+		p.request(m, s, inBody)
+	}
+}
+
+// request answers one that a line is.
+func (p *pipe) request(m message, s *session, inBody wire.Value) {
+	if !p.take() {
+		r := fail(codeInternal, "the gateway ends; what was asked was not done")
+		_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
+		return
+	}
+	defer p.leave()
+	modern := inBody.Kind() != wire.Invalid && !isLegacyValue(inBody)
+	switch {
 	case modern || m.method == "server/discover":
 		p.modern(m, inBody)
 	case m.method == "initialize":
@@ -358,7 +355,7 @@ func (p *pipe) run(c *call, begin func(context.CancelFunc) error, finish func())
 		defer cancel()
 		r := p.answer(c)
 		finish()
-		if r.done || left.Load() || p.ctx.Err() != nil {
+		if r.done || left.Load() {
 			return
 		}
 		_ = p.say(r.append(make([]byte, 0, r.size()), c.id)) // the loop looks at what went wrong

@@ -348,9 +348,17 @@ func (c *call) listen() reply {
 		case <-c.server.ctx.Done():
 			return last
 		case <-c.ctx.Done():
-			return reply{done: true}
+			return c.left(last)
 		}
 	}
+}
+
+// left is the last answer of a request that waits for no server: none where it is its client that has left.
+func (c *call) left(last reply) reply {
+	if errors.Is(c.ctx.Err(), errEnded) {
+		return last
+	}
+	return reply{done: true}
 }
 
 // recheck ends a listener whose servers are reached in another way by now, or whose token is good

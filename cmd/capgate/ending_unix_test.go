@@ -5,12 +5,15 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestEndsInOrder: a gateway whose client or terminal is gone records what became of a call,
@@ -80,4 +83,47 @@ func (p place) recorded() string {
 		all.Write(text)
 	}
 	return all.String()
+}
+
+// TestEndIsSaidToProcess: so is a client that has launched the gateway. Who is told twice that it is to end
+// does not have it wait.
+func TestEndIsSaidToProcess(t *testing.T) {
+	for name, signals := range map[string]int{"once": 1, "twice": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := place{t, t.TempDir()}
+			called := make(chan struct{}, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hang(w, r, called) }))
+			defer server.Close()
+			cmd := exec.CommandContext(t.Context(), "capgate", "wrap", "--agent", "me", "--grant", "tool.invoke:*", "--url", server.URL)
+			cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "XDG_STATE_HOME="+p.dir, "XDG_CONFIG_HOME="+p.dir)
+			in, err := cmd.StdinPipe()
+			p.must(err)
+			out, err := cmd.StdoutPipe()
+			p.must(err)
+			p.must(cmd.Start())
+			answers := bufio.NewScanner(out)
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
+			answers.Scan()
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
+			<-called
+			begun := time.Now()
+			for range signals {
+				p.must(cmd.Process.Signal(syscall.SIGTERM))
+				time.Sleep(300 * time.Millisecond)
+			}
+			for answers.Scan() && !strings.Contains(answers.Text(), `"id":2`) {
+			}
+			took := time.Since(begun)
+			if got := answers.Text(); !strings.Contains(got, "the gateway ends; what was asked may or may not have been done") {
+				t.Errorf("it is answered %q", got)
+			}
+			if late := took > endTime-2*lastTime; late != (signals == 1) {
+				t.Errorf("it took %s", took)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("it ends with %s", err)
+			}
+		})
+	}
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"capgate/guardrail"
+	"capgate/proxy"
 )
 
 func (a *app) stdio() *cobra.Command {
@@ -42,6 +44,8 @@ func (a *app) stdio() *cobra.Command {
 // keeps in step with what it was made of.
 func (a *app) runStdio(ctx context.Context, w *world, agent string, watched func(*gateway) (source, error)) error {
 	tune()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	g, err := openGateway(ctx, w, a.logger(w, quiet))
 	if err != nil {
 		return broken(err, "")
@@ -50,18 +54,41 @@ func (a *app) runStdio(ctx context.Context, w *world, agent string, watched func
 	if err != nil {
 		return errors.Join(broken(err, ""), g.close())
 	}
-	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
 		defer stop() // a gateway that no longer sees what is revoked must not go on
 		done <- g.watch(ctx, from)
 	}()
-	served := make(chan error, 1)
-	go func() { served <- g.server.Stdio(ctx, agent, a.ui.std.in, a.ui.std.out) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done(): // what is read meanwhile is not answered
-	}
+	err = a.serveStdio(ctx, g.server, agent)
 	stop()
 	return errors.Join(err, <-done, g.close())
+}
+
+// serveStdio answers until the input or the context ends, and lets requests end after that. Who
+// tells the gateway once more to end waits for none.
+func (a *app) serveStdio(ctx context.Context, front *proxy.Server, agent string) error {
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	served := make(chan error, 1)
+	go func() { served <- front.Stdio(requests, agent, a.ui.std.in, a.ui.std.out) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	again, stop := untilEnded(requests)
+	defer stop()
+	select {
+	case err := <-served:
+		return err
+	case <-again.Done():
+	case <-time.After(endTime - lastTime):
+	}
+	cut()
+	select {
+	case err := <-served:
+		return err
+	case <-time.After(2 * lastTime): // who reads nothing is told nothing
+		return nil
+	}
 }
