@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"capgate/capability"
 	"capgate/guardrail"
@@ -13,14 +15,43 @@ import (
 
 const (
 	maxOmitted = 16 << 10 // how much is known to have been said to be hidden
-	maxSaid    = 256      // bytes of a text that is kept as it is for that
+	maxSaid    = 256      // bytes of a name that is kept as it is for that
+	maxReasons = 16       // of one of them that are known to have been said
+	newReasons = 2        // a minute that are said of one
 )
 
 // omission is something that a server lists, and why nobody is shown it, if that is so.
 type omission struct {
 	up         *Upstream
 	kind, name string // what it is, and how the server calls it
+	raw        []byte // its definition, as the server wrote it
 	ruling
+}
+
+// reason is the hash of why it is hidden, and of the definition that is: another one is another matter.
+func (o omission) reason() [sha256.Size]byte {
+	if o.code == capability.NameCollision { // whatever they do
+		o.raw = nil
+	}
+	return sha256.Sum256(append([]byte(string(o.code)+"\x00"+o.why+"\x00"), o.raw...))
+}
+
+// reasons are why something was said to be hidden, the last ones. A server may list something in turn as
+// it was before and as it waits, or as ever another, as often as it likes.
+type reasons struct {
+	known  [][sha256.Size]byte
+	bucket bucket
+}
+
+// add reports whether something is to be said that was not.
+func (r *reasons) add(why [sha256.Size]byte, now time.Time) bool {
+	if slices.Contains(r.known, why) || !r.bucket.take(now, newReasons) {
+		return false
+	}
+	if r.known = append(r.known, why); len(r.known) > maxReasons {
+		r.known = slices.Delete(r.known, 0, 1)
+	}
+	return true
 }
 
 // called is what events call it: a tool as it is called among capabilities, all else as pins are.
@@ -47,19 +78,19 @@ func several(of string) ruling { return ruling{capability.NameCollision, "severa
 func (a *assembly) listed() iter.Seq[omission] {
 	return func(yield func(omission) bool) {
 		more := true
-		say := func(up *Upstream, kind, name string, is ruling) {
-			more = more && yield(omission{up, kind, name, is})
+		say := func(up *Upstream, kind, name string, raw []byte, is ruling) {
+			more = more && yield(omission{up, kind, name, raw, is})
 		}
 		for _, t := range a.order {
-			say(t.up, "tool", t.name, ruling{t.blocked, t.why})
+			say(t.up, "tool", t.name, t.raw, ruling{t.blocked, t.why})
 		}
 		for _, p := range a.prompted {
 			if p.skill == nil {
-				say(p.up, "prompt", p.name, p.held)
+				say(p.up, "prompt", p.name, p.raw, p.held)
 			}
 		}
 		for _, r := range a.resources {
-			say(r.up, "resource", r.uri, r.held)
+			say(r.up, "resource", r.uri, r.raw, r.held)
 		}
 		claimed := disputed(a.templates)
 		for _, r := range a.templates {
@@ -67,18 +98,18 @@ func (a *assembly) listed() iter.Seq[omission] {
 			if claimed[r.uri] {
 				is = several("servers have the template")
 			}
-			say(r.up, "template", r.uri, is)
+			say(r.up, "template", r.uri, r.raw, is)
 		}
 		for _, one := range a.skilled {
 			if one.line != nil {
-				say(one.line.up(), "skill", one.from.uri(), one.held)
+				say(one.line.up(), "skill", one.from.uri(), nil, one.held)
 			}
 		}
 	}
 }
 
-// omit records what nobody is shown until a person does something about it, each once for as long
-// as it is for the same reason: who does not see it does not look for what hides it.
+// omit records what nobody is shown until a person does something about it, each once for the same
+// reason: who does not see it does not look for what hides it.
 func (s *Server) omit(p *Policy, all iter.Seq[omission]) {
 	for _, o := range s.fresh(all) {
 		e := &guardrail.Event{
@@ -98,28 +129,28 @@ func (s *Server) omit(p *Policy, all iter.Seq[omission]) {
 	}
 }
 
-// fresh is what of it is hidden for another reason than was said last.
+// fresh is what of it is hidden for a reason that was not said.
 func (s *Server) fresh(all iter.Seq[omission]) (fresh []omission) {
 	s.omitting.Lock()
 	defer s.omitting.Unlock()
 	for o := range all {
-		key, why := [3]string{o.up.Name, o.kind, short(o.name)}, short(o.why)
 		switch o.code {
 		case capability.NameCollision, capability.ToolQuarantined, capability.ToolRejected:
-		case "":
-			delete(s.omitted, key)
-			continue
 		default:
 			continue
 		}
-		if s.omitted[key] == why {
-			continue
+		key := [3]string{o.up.Name, o.kind, short(o.name)}
+		said := s.omitted[key]
+		if said == nil {
+			if len(s.omitted) >= maxOmitted {
+				clear(s.omitted)
+			}
+			said = new(reasons)
+			s.omitted[key] = said
 		}
-		if len(s.omitted) >= maxOmitted {
-			clear(s.omitted)
+		if said.add(o.reason(), s.now()) {
+			fresh = append(fresh, o)
 		}
-		s.omitted[key] = why
-		fresh = append(fresh, o)
 	}
 	return fresh
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,5 +100,61 @@ func TestHiddenWithSecret(t *testing.T) {
 	}
 	if len(w.events.of("notice")) != 1 {
 		t.Errorf("%d events", len(w.events.of("notice")))
+	}
+}
+
+// TestHiddenInTurn: what is hidden in turn is said once for each definition, however often the server changes
+// its mind, and of one that lists ever another now and then. What could not be said is, once there is time for it.
+func TestHiddenInTurn(t *testing.T) {
+	const list = `"tools":[{"name":"t","description":"v%d","inputSchema":{"type":"object"}}]`
+	s := &scripted{lists: map[string]string{"tools/list": fmt.Sprintf(list, 0)}, quiet: true}
+	var late atomic.Int64
+	clock := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	w := startWith(t, proxy.Options{Clock: clock}, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open})
+	c := w.client("scout")
+	told := func() (n int) {
+		for _, e := range w.events.of("notice") {
+			if e.Tool == "up.t" {
+				n++
+			}
+		}
+		return n
+	}
+	lists := func(version int) int {
+		s.relist("tools/list", fmt.Sprintf(list, version))
+		s.newest().Events.Notify("notifications/tools/list_changed", nil)
+		shown := len(toolNames(t, c.request("tools/list", "{}"))) > 0
+		if want := version == 0; shown != want {
+			t.Fatalf("version %d is shown: %v", version, shown)
+		}
+		return told()
+	}
+	c.initialize("{}")
+	c.request("tools/list", "{}")
+	for range 20 {
+		lists(0)
+		if got := lists(1); got != 1 {
+			t.Fatalf("%d events of one definition", got)
+		}
+	}
+	for range 20 {
+		late.Add(int64(time.Minute))
+		lists(1)
+		if got := lists(2); got != 2 {
+			t.Fatalf("%d events of two definitions", got)
+		}
+	}
+	for version := 3; version < 40; version++ {
+		lists(version)
+	}
+	if got := lists(40); got != 4 {
+		t.Errorf("%d events in a moment", got)
+	}
+	late.Add(int64(30 * time.Second))
+	before := told()
+	w.adopt()
+	c.request("tools/list", "{}")
+	if got := lists(40); got != before+1 {
+		t.Errorf("%d events of it in the end", got-before)
 	}
 }

@@ -119,7 +119,7 @@ type Server struct {
 	work    chores // connections that are being closed, and the like
 
 	omitting sync.Mutex
-	omitted  map[[3]string]string // why something is hidden, by upstream, kind and name, as it was recorded last
+	omitted  map[[3]string]*reasons // why something was said to be hidden, by upstream, kind and name
 }
 
 // handler answers one method.
@@ -147,7 +147,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		events: o.Events, log: o.Log, limits: o.Limits.filled(), now: o.Clock, random: o.Random, version: o.Version,
 		hosts: o.Hosts, origins: o.Origins, scrub: o.Scrub, seal: seal, pins: newPinboard(o.Pins),
-		tenants: map[string]*tenant{}, noise: map[string]*noise{}, omitted: map[[3]string]string{}, outside: upstream.NewTransport(nil),
+		tenants: map[string]*tenant{}, noise: map[string]*noise{}, omitted: map[[3]string]*reasons{}, outside: upstream.NewTransport(nil),
 		renew: o.Renew, texts: o.ScrubText,
 	}
 	if s.name, err = s.secret(); err != nil {
