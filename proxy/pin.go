@@ -249,6 +249,8 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 		return ruling{}
 	case current, pin.Waiting.has(hash) && !first:
 		return quarantined(s.reason(pin, current))
+	case s.tool == "":
+		return quarantined("the tool has no name, by which its pin would be kept")
 	case pin.Tool == "" && !t.canKeep(s.tool):
 		return quarantined("the upstream has too many tools, or one with too long a name, to keep their pins")
 	}
@@ -273,7 +275,7 @@ func (t *trial) rule(s sighting, pin Pin) ruling {
 
 // canKeep reports whether there is place for one tool more.
 func (t *trial) canKeep(tool string) bool {
-	if t.count >= maxPins || tool == "" || quoted(tool) > maxPinName {
+	if t.count >= maxPins || quoted(tool) > maxPinName {
 		return false
 	}
 	return long(tool) == 0 || long(tool) <= t.left()

@@ -58,7 +58,7 @@ func claimedTwice(t *testing.T) {
 		hidden = append(hidden, fmt.Sprint(e.Upstream, " ", e.Tool, " ", e.Code, " ", e.Policy, " ", e.Text))
 	}
 	want := []string{
-		"files files. tool_quarantined test the tool is hidden: the upstream has too many tools, or one with too long a name, to keep their pins",
+		"files files. tool_quarantined test the tool is hidden: the tool has no name, by which its pin would be kept",
 		"files files.Read_File name_collision test the tool is hidden: several tools claim the name files__read_file",
 		"files files.read file tool_rejected test the tool is hidden: the name holds characters that clients do not take",
 		"files files.read_file name_collision test the tool is hidden: several tools claim the name files__read_file",
