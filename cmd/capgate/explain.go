@@ -30,6 +30,7 @@ type explanation struct {
 	Allow    []edit   `json:"to_allow,omitempty"` // the smallest edits that would allow it, all of them needed
 	Blocked  string   `json:"blocked,omitempty"`  // why no edit of records would
 	Note     string   `json:"note,omitempty"`
+	Unseen   bool     `json:"unseen,omitempty"` // the server has other tools, as far as was seen
 }
 
 // edit is one change of a record.
@@ -77,8 +78,8 @@ func (a *app) explain() *cobra.Command {
 		Short: "Say whether an agent may do something, why, and what would change it",
 		Long: "explain asks the gate what it asks at a call. With --tool it decides a whole call:\n" +
 			"what the arguments mean is what the mapping of the upstream says. No server is\n" +
-			"started, so that it cannot know which tools a server has; whether their definitions\n" +
-			"wait for approval is what was seen of them last.",
+			"started: which tools it has, and whether their definitions wait for approval, is what\n" +
+			"was seen of them last.",
 		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'\n" +
 			"  capgate explain --agent scout --tool files.read --args '{\"path\": \"notes/todo.md\"}'",
 		Args: cobra.NoArgs,
@@ -251,6 +252,9 @@ func (a *app) printExplanation(x explanation) {
 	}
 	u.row("blocked", x.Blocked, "")
 	u.row("note", x.Note, "")
+	if x.Unseen {
+		u.row("note", "no tool of this name was seen at the server, which others were", "")
+	}
 	for _, e := range x.Allow {
 		u.rowOf("to allow", plain(a.here(e.command())), "")
 	}

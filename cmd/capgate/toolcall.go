@@ -59,6 +59,9 @@ func (w *world) explainCall(ag *agents.Agent, q question) explanation {
 	c := explainedCall{world: w, agent: ag, tool: t, upstream: up, open: q.open, verdict: w.gate.Call(ag.ID, t, doc.Root())}
 	x.Tool = t.Name
 	c.explain(&x, doc.Root())
+	if x.Unseen = c.unseen(); x.Unseen { // no edit would make a tool of it
+		x.Allow = nil
+	}
 	return x
 }
 
@@ -191,6 +194,35 @@ func (c *explainedCall) fill(x *explanation, args wire.Value) {
 	}
 }
 
+// own is the server's own name of the tool.
+func (c *explainedCall) own() string {
+	if up := c.world.upstreamOf(c.tool.Name); up.Prefix != "" {
+		return strings.TrimPrefix(c.tool.Name, up.Prefix+".")
+	}
+	return c.tool.Name
+}
+
+// unseen reports whether definitions of the server's tools are known, and none of this one, which may have
+// been asked for as agents see it.
+func (c *explainedCall) unseen() bool {
+	k, own := c.world.kept(), c.own()
+	if _, err := os.Stat(k.state); err != nil || k.mode(c.upstream, own) == proxy.Off {
+		return false
+	}
+	rows, err := k.pinned([]string{c.upstream})
+	if err != nil {
+		return false
+	}
+	tools := false
+	for _, row := range rows {
+		if row.Tool == own || strings.ReplaceAll(row.Tool, ".", "_") == own {
+			return false
+		}
+		tools = tools || !strings.Contains(row.Tool, ":") // as what is pinned besides tools has
+	}
+	return tools
+}
+
 // quarantine says of a call that its tool is hidden until somebody approves its definition,
 // as it was seen last. Where no gateway has run yet, nothing is looked for.
 func (c *explainedCall) quarantine(x *explanation) {
@@ -198,10 +230,7 @@ func (c *explainedCall) quarantine(x *explanation) {
 	if _, err := os.Stat(k.state); err != nil {
 		return
 	}
-	own := c.tool.Name
-	if up := c.world.upstreamOf(own); up.Prefix != "" {
-		own = strings.TrimPrefix(own, up.Prefix+".")
-	}
+	own := c.own()
 	rows, err := k.pinned([]string{c.upstream, own})
 	why := ""
 	none, unseen := errors.AsType[*exit](err)
