@@ -155,7 +155,7 @@ func finish(f *os.File, data []byte) error {
 }
 
 // sign has the time of a file say, by its nanoseconds, that it holds these bytes, all of them: the next
-// edit needs not wait for it to rest. Whoever writes to it sets another time.
+// edit need not wait for it to rest. Whoever writes to it sets another time.
 func sign(f *os.File, data []byte) error {
 	info, err := f.Stat()
 	if err != nil {
