@@ -85,11 +85,11 @@ func (l *Lineage) meet(before Lineage) (Lineage, bool) {
 	return out, kept <= maxKept
 }
 
-// narrowed adds those links of before that are no wider than every one of these.
+// narrowed adds those links of before, the oldest first, that are wider than none of these.
 func narrowed(links, before []capability.Link) []capability.Link {
 	out := slices.Clone(links)
-	for _, old := range before {
-		if !slices.ContainsFunc(links, func(l capability.Link) bool { return len(old.Set.Covers(l.Set)) == 0 }) {
+	for _, old := range slices.Backward(before) {
+		if !slices.ContainsFunc(out, func(l capability.Link) bool { return len(old.Set.Covers(l.Set)) == 0 }) {
 			out = append(out, old)
 		}
 	}

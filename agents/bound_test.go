@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,5 +153,67 @@ func TestNeverRests(t *testing.T) {
 	h.Look()
 	if got := reads(t, h.Current()); got != "srvetc" {
 		t.Errorf("it is %q when it has rested", got)
+	}
+}
+
+// TestGrowsAndGrows: what widens again and again keeps no more than what it began with.
+func TestGrowsAndGrows(t *testing.T) {
+	h := byHand(t, map[string]string{"eve": "id: agents/eve\ndialect: ethos\nfs_reach: { read: [/srv] }\n"})
+	reach := "/srv"
+	for i := range 150 {
+		reach += fmt.Sprintf(", /%d", i)
+		must(t, os.WriteFile(filepath.Join(h.dir, "eve.yml"), fmt.Appendf(nil, "id: agents/eve\ndialect: ethos\nfs_reach: { read: [%s] }\n", reach), 0o600))
+		h.Look()
+	}
+	h.save("eve", grown, "srv")
+}
+
+// TestFollowed: what is written between a roster that was loaded and the registry that goes on from it is an edit.
+func TestFollowed(t *testing.T) {
+	for first, want := range map[string]string{whole: "srv", grown: "srvetc", "": "broken"} {
+		dir := t.TempDir()
+		write(t, dir, "lead.yml", lead)
+		if first != "" {
+			write(t, dir, "eve.yml", first)
+		}
+		opts := agents.Options{}
+		before, err := agents.Load(opts, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, "eve.yml", grown)
+		r, err := before.Follow(opts, []string{dir}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reads(t, r.Current()); got != want {
+			t.Errorf("after %q eve is %q, want %q", first, got, want)
+		}
+		r.Rest(0)
+		r.Listen().Look()
+		if got := reads(t, r.Current()); got != "srvetc" {
+			t.Errorf("when it has rested eve is %q", got)
+		}
+	}
+}
+
+// TestIsCalm: a disk that tells seconds tells nothing of the last one.
+func TestIsCalm(t *testing.T) {
+	now := time.Unix(100, 900)
+	for _, tt := range []struct {
+		changed, since time.Time
+		want           bool
+	}{
+		{now.Add(-time.Second), now, true},
+		{now.Add(-100 * time.Millisecond), now, false},
+		{time.Unix(99, 0), now, false},
+		{time.Unix(10, 0), now, false},
+		{time.Unix(99, 0), now.Add(-time.Second), true},
+		{now.Add(time.Hour), now, false},
+		{now.Add(time.Hour), now.Add(-time.Second), true},
+	} {
+		if got := agents.IsCalm(now, tt.changed, tt.since); got != tt.want {
+			t.Errorf("changed at %v and seen since %v: %v", tt.changed, tt.since, got)
+		}
 	}
 }

@@ -17,6 +17,9 @@ func (r *Registry) WatchOnlySweeping(ctx context.Context, every time.Duration) e
 // Settle is how long what is being written is waited for.
 const Settle = settle
 
+// IsCalm is whether a file has rested, for commands.
+var IsCalm = isCalm
+
 // Rest sets for how long what has changed must stay as it is from now on.
 func (r *Registry) Rest(d time.Duration) {
 	r.mu.Lock()

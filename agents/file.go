@@ -86,11 +86,21 @@ func (c *calm) read() (rested bool, err error) {
 	if c.found == nil || !sameState(c.found, found) {
 		c.found, c.since = found, now
 	}
-	rested = max(now.Sub(changedAt(found)), now.Sub(c.since)) >= rest+settle
+	rested = isCalm(now, changedAt(found), c.since)
 	if c.data, err = readFile(c.path); rested || err == nil {
 		return rested || signed(found, c.data), err
 	}
 	return false, nil // it is being written
+}
+
+// isCalm reports whether a file that changed then, and has been seen as it is since, has rested. A disk that
+// tells no more than seconds may tell one that is over.
+func isCalm(now, changed, since time.Time) bool {
+	quiet := now.Sub(since)
+	if changed.Nanosecond() != 0 {
+		quiet = max(quiet, now.Sub(changed))
+	}
+	return quiet >= rest+settle
 }
 
 // CreateFile writes a fresh record, and never over another file.

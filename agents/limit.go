@@ -62,5 +62,10 @@ func limiting(key string) (instead string, ok bool) {
 			}
 		}
 	}
+	for _, begin := range []string{"deny", "denied", "disallow", "forbid", "prohibit", "allowed", "restrict"} { // what no prose begins with
+		if strings.HasPrefix(plain, begin) {
+			return limits()[0].instead, true
+		}
+	}
 	return "", false
 }

@@ -34,17 +34,25 @@ type state struct {
 
 // Open loads the folders.
 func Open(opts Options, dirs []string, log *slog.Logger) (*Registry, error) {
-	return (&Registry{opts: opts, dirs: dirs, log: log, rest: rest}).load(nil)
+	return (&Registry{opts: opts, dirs: dirs, log: log, rest: rest}).load(nil, nil)
+}
+
+// Follow opens a registry that goes on from a roster that was loaded, and is in force: what has changed
+// since counts as it would if that had been of a registry.
+func (r *Roster) Follow(opts Options, dirs []string, log *slog.Logger) (*Registry, error) {
+	return (&Registry{opts: opts, dirs: dirs, log: log, rest: rest}).load(r, r.marks)
 }
 
 // Again opens a registry in the place of another, whose records are in force: what has changed
 // since that one looked counts as it would there.
 func (r *Registry) Again(opts Options, dirs []string) (*Registry, error) {
-	return (&Registry{opts: opts, dirs: dirs, log: r.log, rest: r.rest}).load(r)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return (&Registry{opts: opts, dirs: dirs, log: r.log, rest: r.rest}).load(r.Current(), r.marks)
 }
 
-// load puts in force what the folders say, within what another registry has.
-func (r *Registry) load(old *Registry) (*Registry, error) {
+// load puts in force what the folders say, within what was in force before, if anything was.
+func (r *Registry) load(before *Roster, seen marks) (*Registry, error) {
 	begun := time.Now()
 	now := signature(r.dirs)
 	found := walk(r.dirs)
@@ -53,12 +61,8 @@ func (r *Registry) load(old *Registry) (*Registry, error) {
 	}
 	files := read(r.opts, found.files)
 	r.marks = rested(files)
-	var before *Roster
-	if old != nil {
-		old.mu.Lock()
-		defer old.mu.Unlock()
-		before = old.Current()
-		r.marks = old.marks.next(files, before, nil, begun, r.rest)
+	if before != nil {
+		r.marks = seen.next(files, before, nil, begun, r.rest)
 	}
 	roster := assemble(r.opts, found, files, before, r.marks)
 	roster.bound(before, r.marks.moved())

@@ -28,7 +28,8 @@ type Roster struct {
 	findings []capability.Finding
 	claims   map[string][]string // file: the ids that it stands for
 	opts     Options
-	resting  bool // a file has changed a moment ago
+	resting  bool  // a file has changed a moment ago
+	marks    marks // of the files that it was loaded from
 }
 
 // Agent finds an agent by its id; "scout" and "agents/scout" are the same one.
@@ -160,7 +161,11 @@ func Load(opts Options, dirs ...string) (*Roster, error) {
 	if len(found.failed) > 0 {
 		return nil, found.failed[0].err
 	}
-	return assemble(opts, found, read(opts, found.files), nil, nil), nil
+	files := read(opts, found.files)
+	r := assemble(opts, found, files, nil, nil)
+	r.bound(nil, nil)
+	r.marks = rested(files)
+	return r, nil
 }
 
 // loaded is what one file came to.

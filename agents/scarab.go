@@ -73,7 +73,10 @@ func (p *parser) manifestKey(k *yaml.Node) error {
 		return nil
 	}
 	near := mistyped(k.Value, append(manifestLimits(), "capabilities"))
+	instead, limits := limiting(k.Value)
 	switch {
+	case limits && !slices.Contains(manifestLimits(), near):
+		return p.wrong(k, instead, "spec.%s limits nothing in a manifest", k.Value)
 	case slices.Contains(manifestLimits(), near):
 		return p.wrong(k, "say it in capabilities, or leave it out", "spec.%s is not read in this version", k.Value)
 	case near != "":

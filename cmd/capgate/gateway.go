@@ -314,7 +314,7 @@ var errSeeing = errors.New("the policy was put together without tokens")
 // were watched before, if any were.
 func (g *gateway) follow(ctx context.Context, cfg *config.Config, view capability.View, before *agents.Registry) (*agents.Registry, func(), error) {
 	opts := agents.Options{Config: cfg.Sandbox, View: view}
-	open := func() (*agents.Registry, error) { return agents.Open(opts, cfg.Agents, g.log) }
+	open := func() (*agents.Registry, error) { return g.world.roster.Follow(opts, cfg.Agents, g.log) }
 	if before != nil {
 		open = func() (*agents.Registry, error) { return before.Again(opts, cfg.Agents) }
 	}
