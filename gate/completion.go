@@ -60,10 +60,10 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 func (g *Gate) Completes(agent string, r *Resources, c Completing) func(text string) bool {
 	isPath := c.isFile() || r.reads("fs", c.Template, c.filled(c.Value, whatever))
 	folder := c.Value[:strings.LastIndexByte(c.Value, '/')+1]
-	before, expression, _ := c.place(c.Name)
+	before, expression, after, _ := c.place(c.Name)
 	may := func(uri string) bool { return g.Resource(agent, r, uri).Decision.Allowed() }
 	becomes := func(text string) bool {
-		return leadsAway(before, expression, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)))
+		return leadsAway(before, expression, after, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)))
 	}
 	return func(text string) bool {
 		return len(text) <= maxGiven && becomes(text) && (strings.HasPrefix(text, folder) || becomes(folder+text))
@@ -198,7 +198,7 @@ func (c Completing) strays(isPath bool) (name, why string) {
 		if name == c.Name {
 			value = c.Value
 		}
-		before, expression, ok := c.place(name)
+		before, expression, after, ok := c.place(name)
 		if !ok {
 			return name, fmt.Sprintf("the template has no variable %q", name)
 		}
@@ -208,7 +208,7 @@ func (c Completing) strays(isPath bool) (name, why string) {
 		case isPath && !plainPath.MatchString(value):
 			return name, "of a file, it is completed from names of ASCII letters, digits, _, - and dots, and not upwards"
 		}
-		if why := leadsAway(before, expression, value); why != "" {
+		if why := leadsAway(before, expression, after, value); why != "" {
 			return name, why
 		}
 	}
@@ -219,14 +219,19 @@ func (c Completing) strays(isPath bool) (name, why string) {
 const maxEscapes = 4
 
 // leadsAway says how a text in the place of an expression leads away from what stands before it, however often a
-// server unescapes it. What has nothing before it is all of the URI, which is decided.
-func leadsAway(before, expression, value string) string {
+// server unescapes it. What has nothing before it is all of the URI, which is decided. Where something of the
+// path comes behind it, an expression of one name has no slash: what is below that name is of other templates.
+func leadsAway(before, expression, after, value string) string {
+	oneName := after != "" && !strings.ContainsAny(after[:1], "?#") && !strings.ContainsAny(expression, "+#/*?&")
 	if strings.ContainsAny(before, "?#") || strings.ContainsAny(expression, "?#") {
 		before = "" // it is nothing of the path
 	}
 	for range maxEscapes {
 		if slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), isDots) {
 			return "what is given for it leads up"
+		}
+		if oneName && strings.ContainsFunc(value, isSeparator) {
+			return "there is no slash in it"
 		}
 		if before != "" && startsAnew(before, value) {
 			return "what is given for it can be read in several ways, or begins somewhere else"
@@ -254,16 +259,16 @@ func startsAnew(before, value string) bool {
 		strings.HasPrefix(value, "/") && !strings.HasSuffix(before, "://") || strings.HasPrefix(value, "~") || anew.MatchString(value)
 }
 
-// place finds the expression that a variable stands in, and what stands before it.
-func (c Completing) place(name string) (before, expression string, ok bool) {
+// place finds the expression that a variable stands in, and what stands before it and behind, without braces.
+func (c Completing) place(name string) (before, expression, after string, ok bool) {
 	for rest := c.Template; ; {
 		_, after, opens := strings.Cut(rest, "{")
 		expression, more, closed := strings.Cut(after, "}")
 		switch {
 		case !opens || !closed:
-			return "", "", false
+			return "", "", "", false
 		case name != "" && !strings.Contains(expression, "{") && slices.Contains(variables(expression), name):
-			return c.Template[:len(c.Template)-len(after)-1], expression, true
+			return c.Template[:len(c.Template)-len(after)-1], expression, strings.TrimLeft(more, "{"), true
 		}
 		rest = more
 	}

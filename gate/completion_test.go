@@ -51,6 +51,11 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/x?q={q}", "q", "C:/a", nil, true, true},
 		{"docs://{box}/{path}", "box", "te", nil, false, true},
 		{"docs://{box}/{path}", "path", "a", map[string]string{"box": "team"}, false, true},
+		{"docs://team/{a}/x", "a", "y", nil, true, true},
+		{"docs://team/{a}/x", "a", "y/", nil, false, false},
+		{"docs://team/{a}.md", "a", "y/z", nil, false, false},
+		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "y/z"}, false, false},
+		{"docs://team/{a*}/x", "a", "y/", nil, true, true},
 
 		// It leads further up.
 		{"docs://team/{path}", "path", "../priv/", nil, false, false},
@@ -249,7 +254,7 @@ func TestCompletionNames(t *testing.T) {
 // TestCompletes: a variable goes on to be what may be read, however a server says it.
 func TestCompletes(t *testing.T) {
 	g := gateOf(t, map[string]string{"some.md": record(
-		`resource.read: { uris: ["docs://team/[A-Za-z0-9_]*", "docs://box/*/*", "docs:///*/*"] }`,
+		`resource.read: { uris: ["docs://team/[A-Za-z0-9_]*", "docs://box/*/*", "docs:///*/*", "user://*"] }`,
 		`fs.read: { in: /w, paths: ["[a-z]*", "[a-z]*/[a-x]*", "sub/**"] }`, `memory.read: { keys: ["team/[a-z]*"] }`,
 	)})
 	r := served(t, "resources: { memo: memory.read }\n", capability.View{Cwd: "/w"})
@@ -269,8 +274,18 @@ func TestCompletes(t *testing.T) {
 		{"file:///w/{+a}", "", nil, []string{"x", "x/b", "sub/z/y"}, []string{".x", "x/z", "../x", "/etc/x", "X"}},
 		{"file:///w/{+a}", "x/", nil, []string{"x/b", "b"}, []string{"x/z", "z"}},
 		{"memo://team/{a}", "", nil, []string{"x"}, []string{".x", "X"}},
+		{"user://{a}/profile", "", nil, []string{"17"}, []string{"17/secrets", `17\secrets`, "17%2fsecrets"}},
+		{"user://{+a}/profile", "", nil, []string{"17/b"}, nil},
+		{"user://x-{a}.md", "", nil, []string{"17"}, []string{"17/secrets"}},
+		{"user://x-{a}{?q}", "", nil, []string{"17", "17/b"}, nil},
+		{"user://{a}{/b}/profile", "", nil, []string{"17"}, []string{"17/secrets"}},
+		{"user://{a}{.e}", "", nil, []string{"17"}, []string{"17/secrets"}},
 	} {
-		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: tt.template[len(tt.template)-2 : len(tt.template)-1], Value: tt.value, Others: tt.others})
+		name := "a"
+		if strings.HasSuffix(tt.template, "/{b}") {
+			name = "b"
+		}
+		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: name, Value: tt.value, Others: tt.others})
 		for _, text := range tt.told {
 			if !may(text) {
 				t.Errorf("of %s with %q it is not told that it may be %q", tt.template, tt.value, text)

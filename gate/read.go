@@ -261,7 +261,7 @@ func (g *Gate) every(agent string, r *Resources, uri string) Verdict {
 }
 
 // anyText makes patterns of marks, and of what is left of them in a key without the two letters that a disk has.
-var anyText = strings.NewReplacer(below, "**", whatever, "*", below[2:], "**", whatever[2:], "*")
+var anyText = strings.NewReplacer(below, "**", whatever, "*", below[1:], "**", whatever[1:], "*", below[2:], "**", whatever[2:], "*")
 
 const (
 	some     = "xx"                              // stands for a text, or a scheme

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -178,13 +179,13 @@ func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (
 // listed is the list of those texts that may be told, how many they are, and whether there are more than were looked
 // at. None is told where one may be a file of the server's skills.
 func (s *source) listed(values wire.Value, tells func(text string) bool) (list []byte, n int, more, mayTell bool) {
-	list, looked := []byte{'['}, 0
+	list, looked, begun := []byte{'['}, 0, time.Now()
 	for v := range values.Elems() {
 		text, isText := v.Str()
 		if isText && s.secludes(text) {
 			return nil, 0, false, false
 		}
-		if more = n == maxCompleted || looked >= maxLooked; more {
+		if more = n == maxCompleted || looked >= maxLooked || time.Since(begun) > lookTime; more {
 			break
 		}
 		if looked += lookCost + len(text); !isText || !tells(text) {
@@ -202,6 +203,7 @@ func (s *source) listed(values wire.Value, tells func(text string) bool) (list [
 const (
 	maxLooked = 1 << 20
 	lookCost  = 512 // of a text, besides its bytes
+	lookTime  = time.Second
 )
 
 // stays reports whether what has been completed is a server's, and no skill's, also by what the server
