@@ -3,6 +3,7 @@ package mapping
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -17,15 +18,22 @@ func authority(text string) string {
 	if len(slashes) < 2 {
 		return ""
 	}
+	if plain := anyShare.ReplaceAllString(host, ""); plain != host {
+		slashes, host = `\\`, plain
+	}
 	rest := ""
 	if i := strings.IndexAny(host, `/\?#`); i >= 0 {
 		host, rest = host[:i], host[i:]
 	}
-	if slashes == `\\` && isShare(host, rest) || isHost(host) {
+	server, _, _ := strings.Cut(host, "@") // as Windows writes a port
+	if slashes == `\\` && (isShare(server, rest) || isHost(server)) || isHost(host) {
 		return host
 	}
 	return ""
 }
+
+// anyShare is how Windows may begin a share as well, behind two slashes.
+var anyShare = regexp.MustCompile(`^[?.][/\\](?i:unc)[/\\]`)
 
 // isShare reports whether names of a server and of one of its shares follow two backslashes. A regular expression
 // in a text of another language has them as well, before one letter.
@@ -37,7 +45,7 @@ func isShare(server, rest string) bool {
 // isHost reports whether a text can be taken for a host of the network: an address, a name with dots, that of this
 // machine, or what has a port.
 func isHost(text string) bool {
-	text = text[strings.LastIndexByte(text, '@')+1:]
+	text = strings.Map(seen, text[strings.LastIndexByte(text, '@')+1:])
 	if plain, err := url.PathUnescape(text); err == nil {
 		text = plain
 	}
@@ -53,10 +61,18 @@ func isHost(text string) bool {
 	}
 	labels := strings.FieldsFunc(strings.TrimSuffix(host, "."), func(r rune) bool { return strings.ContainsRune(".。．｡", r) })
 	if len(labels) == 0 || strings.ContainsAny(host, "<>^|%\"`{}[]") || strings.ContainsFunc(host, isUnseen) {
-		return false
+		return false // also as it was escaped
 	}
 	last := labels[len(labels)-1]
 	return isLabel(last) && (len(labels) > 1 || ported || strings.EqualFold(last, "localhost") || isNumber(last))
+}
+
+// seen leaves out what some readers leave out of hosts.
+func seen(r rune) rune {
+	if !unicode.IsSpace(r) && isUnseen(r) {
+		return -1
+	}
+	return r
 }
 
 // isNumber reports whether a name is an address to browsers, which is one number.
@@ -68,6 +84,6 @@ func isNumber(name string) bool {
 // isLabel reports whether a text can be one of the names that a host is made of, the last one above all.
 func isLabel(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '-' && r != '_' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
+		return r != '-' && r != '_' && !unicode.In(r, unicode.L, unicode.M, unicode.N)
 	})
 }

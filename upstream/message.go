@@ -68,7 +68,7 @@ func (m message) reply(result, failure wire.Value) (message, error) {
 	case m.id.Kind() == wire.Invalid:
 		return m, errNotMessage
 	case result.Kind() == wire.Object:
-		if disguised(result, "resultType", "inputRequests", "requestState") {
+		if disguised(result, "resultType", "inputRequests", "requestState", "_meta") {
 			return m, errNotMessage
 		}
 		m.answer.Result = disowned(result, "_meta")

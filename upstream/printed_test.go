@@ -44,6 +44,7 @@ func printed() []struct {
 		{`"result":{"content":[{"type":"resource_link","uri":"f:/a","name":"\ud800"}]}`, false},
 		{`"result":{"content":{"text":"\u0000"}}`, false},
 		{`"result":{"content":[],"_meta":{"a":1,"A":2}}`, false},
+		{`"result":{"content":[],"_Meta":{"capgate/denial":{}}}`, false},
 		{`"result":{"content":[],"resultType":"\u0000"}`, false},
 		{`"result":{"inputRequests":{"a":{"method":"x","Method":"y"}},"resultType":"input_required"}`, false},
 		{`"result":{},"Result":{"content":[]}`, false},
