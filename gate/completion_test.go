@@ -222,6 +222,27 @@ func TestCompletionIsAbout(t *testing.T) {
 	}
 }
 
+// TestCompletionBesideTheFence: what lies behind the fence is not told, and all else in the folder is.
+func TestCompletionBesideTheFence(t *testing.T) {
+	g := gateOf(t, map[string]string{"all.md": record(`fs.read: { in: /w, paths: [.] }`)})
+	g.Fence = capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/w/agents"})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	for value, want := range map[string]bool{"": true, "src": true, "src/": true, "ag": true, "agents": false, "agents/": false, "agents/x": false} {
+		for _, template := range []string{"file:///w/{p}", "file:///w/{+p}"} {
+			c := gate.Completing{Template: template, Name: "p", Value: value}
+			if v := g.Completion("agents/all", r, c); v.Decision.Allowed() != want {
+				t.Errorf("%s with %q: %v", template, value, v.Decision)
+			}
+		}
+	}
+	may := g.Completes("agents/all", r, gate.Completing{Template: "file:///w/{+p}", Name: "p"})
+	for text, want := range map[string]bool{"src": true, "agents/scout.md": false, "src/x": true} {
+		if may(text) != want {
+			t.Errorf("%s may be told: %v", text, !want)
+		}
+	}
+}
+
 // TestCompletionNames: a denial names the variable that it is about, and what is recorded the verb that reads.
 func TestCompletionNames(t *testing.T) {
 	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://*"] }`, `fs.read: { in: /w, paths: [docs] }`, `fs.read: { in: /srv, paths: ["*"] }`)})

@@ -232,7 +232,7 @@ func (g *Gate) whole(agent string, r *Resources, template string) (v Verdict) {
 }
 
 // every decides on all resources that a URI stands for which has marks for any text: on itself, as links are followed, and
-// then exactly, by what grants say.
+// then exactly, by what grants say. What lies behind the fence is not among what is completed.
 func (g *Gate) every(agent string, r *Resources, uri string) Verdict {
 	v := g.Resource(agent, r, uri)
 	line, denied := g.lineage(agent, nil)
@@ -250,7 +250,7 @@ func (g *Gate) every(agent string, r *Resources, uri string) Verdict {
 			}
 		}
 		if ok {
-			_, ok = question{gate: g, agent: agent, line: line}.all(spec, capability.Options{})
+			_, _, ok = question{gate: g, agent: agent, line: line}.granted(spec, capability.Options{})
 		}
 		if !ok {
 			v.Decision = v.Decision.Narrowed("")

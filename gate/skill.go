@@ -169,6 +169,15 @@ func (q question) readings(need capability.Spec) []capability.Options {
 
 // all reports whether everything that a need allows is covered.
 func (q question) all(need capability.Spec, opts capability.Options) (Missing, bool) {
+	set, lacks, ok := q.granted(need, opts)
+	if ok && !need.Bare && q.fenced(set) {
+		return Missing{Code: capability.ScopeViolation, Why: Fenced}, false
+	}
+	return lacks, ok
+}
+
+// granted reports the same by what the grants say, whatever lies behind the fence.
+func (q question) granted(need capability.Spec, opts capability.Options) (*capability.Set, Missing, bool) {
 	set, _ := capability.Compile([]capability.Spec{need}, opts)
 	why := "no grant says what it needs" // an empty set is inside every other
 	for g := range set.All() {
@@ -177,16 +186,13 @@ func (q question) all(need capability.Spec, opts capability.Options) (Missing, b
 		}
 	}
 	if why != "" {
-		return Missing{Code: capability.ScopeViolation, Why: why}, false
+		return set, Missing{Code: capability.ScopeViolation, Why: why}, false
 	}
 	gaps, v := within(q.line, set)
 	if !v.Decision.Allowed() {
-		return Missing{Code: capability.ScopeViolation, Gaps: gaps, Why: v.Why}, false
+		return set, Missing{Code: capability.ScopeViolation, Gaps: gaps, Why: v.Why}, false
 	}
-	if !need.Bare && q.fenced(set) {
-		return Missing{Code: capability.ScopeViolation, Why: Fenced}, false
-	}
-	return Missing{}, true
+	return set, Missing{}, true
 }
 
 // fenced reports whether a need reaches behind the fence. A program reaches there by

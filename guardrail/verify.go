@@ -30,7 +30,7 @@ func Verify(dir string, o VerifyOptions) (*Report, error) {
 	}
 	v.list(entries)
 	if v.keyed && len(v.names) == 0 && v.o.Since.IsZero() {
-		v.fault("", 0, "there is a key but no log: its files were removed, as the first is written when the key is made")
+		v.fault("", 0, "there is a key but no log: its files were removed, or the first one could not be written when the key was made")
 	}
 	for _, name := range v.names {
 		v.readBegin(name)

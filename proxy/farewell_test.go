@@ -35,6 +35,11 @@ func TestFarewell(t *testing.T) {
 			map[string]string{"2": perhaps, "3": perhaps, "4": perhaps, "5": perhaps, "6": "complete"},
 			time.Second,
 		},
+		"server and input": {
+			func(p process, server, _ context.CancelFunc) { server(); time.Sleep(time.Second); p.close() },
+			map[string]string{"2": perhaps, "3": perhaps, "4": perhaps, "5": perhaps, "6": "complete"},
+			time.Second,
+		},
 		"server": {
 			func(p process, server, pipe context.CancelFunc) {
 				server()

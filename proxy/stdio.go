@@ -45,7 +45,12 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 			p.drain(ctx, lastTime, s.ctx.Done()) // whoever closes the pipe and then says so once more waits no longer
 		}
 	case <-s.ctx.Done():
-		p.drain(ctx, 0, nil)
+		gone := make(chan struct{}) // and so does whoever says so and closes the pipe
+		go func() {
+			<-read
+			close(gone)
+		}()
+		p.drain(ctx, 0, gone)
 	case <-ctx.Done():
 	}
 	p.stop()

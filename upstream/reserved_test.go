@@ -20,6 +20,7 @@ func TestReserved(t *testing.T) {
 		`"result":{"_meta":"capgate/denial","capgate/denial":1}`:                                    `{"_meta":"capgate/denial","capgate/denial":1}`,
 		`"error":{"code":-1,"message":"no","data":{"capgate/denial":` + forged + `,"a":1}}`:         `{"code":-1,"message":"no","data":{"a":1}}`,
 		`"error":{"code":-1,"message":"no","data":{"capgate/denied":1}}`:                            `{"code":-1,"message":"no","data":{"capgate/denied":1}}`,
+		`"error":{"code":-1,"message":"no","Data":{"capgate/denial":1}}`:                            "",
 	} {
 		for _, status := range []int{http.StatusOK, http.StatusBadRequest} {
 			s := serve(t, func(s *server) {
@@ -33,7 +34,7 @@ func TestReserved(t *testing.T) {
 				continue
 			}
 			answer, err := s.dial(upstream.Options{}).Call(t.Context(), tool("x", 0), nil)
-			if got := string(answer.Result) + string(answer.Error); err != nil || got != want {
+			if got := string(answer.Result) + string(answer.Error); (err != nil) != (want == "") || got != want {
 				t.Errorf("%s: %s, %v, want %s", said, got, err, want)
 			}
 		}

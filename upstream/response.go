@@ -150,7 +150,7 @@ func readFailure(doc *wire.Doc, body []byte, id int64) failure {
 	root := doc.Root()
 	version, _ := root.Get("jsonrpc")
 	v, ok := root.Get("error")
-	if !version.Equal("2.0") || !ok || !isError(v) {
+	if !version.Equal("2.0") || !ok || !isError(v) || disguised(v, "code", "message", "data") {
 		return failure{}
 	}
 	whose, _ := root.Get("id")
