@@ -326,3 +326,16 @@ func TestOddURI(t *testing.T) {
 		t.Errorf("what is proposed does not do: %s", spec)
 	}
 }
+
+// TestUnwrapped: one wrapping is taken off at a time.
+func TestUnwrapped(t *testing.T) {
+	for text, want := range map[string]string{
+		"<https://a.com>": "https://a.com", " URL: https://a.com ": "https://a.com", "view-source:url:a": "url:a", "git::https://a.com": "https://a.com",
+		"https://a.com": "", "note": "", "source:: https://a.com": "",
+	} {
+		inner, ok := capability.View{}.Unwrapped(text)
+		if ok != (want != "") || ok && inner != want {
+			t.Errorf("%q holds %q, %v", text, inner, ok)
+		}
+	}
+}

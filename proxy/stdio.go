@@ -36,21 +36,20 @@ func (s *Server) Stdio(ctx context.Context, agent string, in io.Reader, out io.W
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pipe{server: s, tenant: t, agent: agent, ctx: life, out: out, flights: map[string]context.CancelFunc{}}
 	defer p.close()
-	read := make(chan error, 1)
-	go func() { read <- p.read(in) }() // which may wait for ever
+	var failed error
+	read := make(chan struct{})
+	go func() { // which may wait for ever
+		defer close(read)
+		failed = p.read(in)
+	}()
 	select {
-	case err = <-read:
-		if errors.Is(err, io.EOF) {
+	case <-read:
+		if err = failed; errors.Is(err, io.EOF) {
 			err = nil
 			p.drain(ctx, lastTime, s.ctx.Done()) // whoever closes the pipe and then says so once more waits no longer
 		}
 	case <-s.ctx.Done():
-		gone := make(chan struct{}) // and so does whoever says so and closes the pipe
-		go func() {
-			<-read
-			close(gone)
-		}()
-		p.drain(ctx, 0, gone)
+		p.drain(ctx, 0, read) // nor does whoever does so the other way round
 	case <-ctx.Done():
 	}
 	p.stop()
