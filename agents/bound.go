@@ -9,7 +9,7 @@ import (
 
 // maxKept is how much of what an agent may do no more is kept while its record is written anew
 // again and again: what does not rest after as many other texts is denied.
-const maxKept = 256
+const maxKept = 64
 
 // bound keeps agents whose files have changed a moment ago within all that they have had since those
 // last rested. One that had nothing may do nothing. Servers are told of no wider root.
