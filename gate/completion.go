@@ -224,7 +224,7 @@ const maxEscapes = 4
 func leadsAway(before, expression, after, value string) string {
 	oneName := after != "" && !strings.ContainsAny(after[:1], "?#") && !strings.ContainsAny(expression, "+#/*?&")
 	if strings.ContainsAny(before, "?#") || strings.ContainsAny(expression, "?#") {
-		before = "" // it is nothing of the path
+		before, oneName = "", false // it is nothing of the path
 	}
 	for range maxEscapes {
 		if slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), isDots) {

@@ -56,6 +56,7 @@ func TestCompletion(t *testing.T) {
 		{"docs://team/{a}.md", "a", "y/z", nil, false, false},
 		{"docs://team/{a}/{b}", "b", "x", map[string]string{"a": "y/z"}, false, false},
 		{"docs://team/{a*}/x", "a", "y/", nil, true, true},
+		{"docs://team/x?q={a}&z={b}", "a", "y/z", nil, true, true},
 
 		// It leads further up.
 		{"docs://team/{path}", "path", "../priv/", nil, false, false},

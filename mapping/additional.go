@@ -49,7 +49,7 @@ func (r *reading) additional(key string, at place) error {
 // findURL returns what some reader may take for a URL that names a host: a text, or what it stands for, as in
 // <URL:https://a.com>. Readers leave out the breaks within.
 func (r *reading) findURL(text string) (written string, ok bool) {
-	plain := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
+	plain := breaks.Replace(text)
 	for written, ok = plain, true; ok; written, ok = r.View.Unwrapped(written) {
 		switch {
 		case !isURL(written) && authority(written) == "":
@@ -61,6 +61,8 @@ func (r *reading) findURL(text string) (written string, ok bool) {
 	}
 	return "", false
 }
+
+var breaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
 
 // readURL reads the host of a URL. Without a scheme its port is not known.
 func readURL(written string) (capability.Target, error) {

@@ -157,6 +157,17 @@ func TestWatchRests(t *testing.T) {
 	}
 }
 
+// TestWatchFromTheStart: what is written before the records are first looked at again is an edit like any other.
+func TestWatchFromTheStart(t *testing.T) {
+	w := watch(t, "records.read")
+	begun := time.Now()
+	w.hold("records.read, records.create")
+	want := "the policy " + w.written().policy.Hash + " is in force"
+	if w.reaches("when it has rested", func(got string) bool { return got == want }); time.Since(begun) < 450*time.Millisecond {
+		t.Error("what was written as the gateway started counts at once")
+	}
+}
+
 // TestTokensUnread: while nobody can read which tokens there are, what is taken away in the
 // records is gone all the same, and the log says once what is wrong. Nothing else is read
 // again for it.
