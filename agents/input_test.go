@@ -154,6 +154,38 @@ func TestParseMisspelt(t *testing.T) {
 	}
 }
 
+// TestDoubt: of a file among the records that holds no agent it is said, unless it is prose or says that it is something else.
+func TestDoubt(t *testing.T) {
+	const note = "note: the file holds no agent [no_agent]; an agent's has class: agent, or capabilities:"
+	for file, want := range map[string]string{
+		"a.md\n---\nid: s\ncapabilites:\n  - fs.read: { paths: [docs] }\n---\n": "a.md:3:1: warning: the file holds no agent [no_agent]; did you mean capabilities:?",
+		"a.md\n---\nid: s\nCapabilities: [fs.read]\n---\n":                      "a.md:3:1: warning: the file holds no agent [no_agent]; did you mean capabilities:?",
+		"a.yml\nid: s\ncapability: [fs.read]\n":                                 "a.yml:2:1: warning: the file holds no agent [no_agent]; did you mean capabilities:?",
+		"a.md\n---\nid: s\nclass: agnet\ncapabilities: [fs.read]\n---\n":        "a.md:3:8: warning: the file holds no agent [no_agent]; did you mean class: agent?",
+		"a.md\n---\nid: s\npermissions: [fs.read]\n---\n":                       "a.md:3:1: warning: the file holds no agent [no_agent]; write capabilities: with what it may do",
+		"a.md\n---\nname: s\ntools: [Read]\n---\nYou are the scout.\n":          "a.md:1:1: " + note,
+		"a.yml\nservices: { web: {} }\n":                                        "a.yml:1:1: " + note,
+		"a.md\n":                                                                "a.md:1:1: warning: the file is empty, and holds no agent [no_agent]; write a record, or delete it",
+		"a.md\n \n\n":                                                           "a.md:1:1: warning: the file is empty, and holds no agent [no_agent]; write a record, or delete it",
+		"a.md\n# How to write records\n":                                        "",
+		"a.md\n---\n---\ntext\n":                                                "",
+		"a.md\n---\nclass: event\ncapabilites: [x]\n---\n":                      "",
+		"a.yml\nkind: Deployment\nspec: {}\n":                                   "",
+		"a.md\n---\nclass: agent\ncapabilities: [records.read]\n---\n":          "",
+	} {
+		name, text, _ := strings.Cut(file, "\n")
+		dir := t.TempDir()
+		write(t, dir, name, text)
+		var got []string
+		for _, f := range mustLoad(t, dir).Findings() {
+			got = append(got, strings.TrimPrefix(f.String(), dir+"/"))
+		}
+		if strings.Join(got, "\n") != want {
+			t.Errorf("%q: %q, want %q", file, got, want)
+		}
+	}
+}
+
 // TestParseTime: no text of the size that is allowed takes long to refuse.
 func TestParseTime(t *testing.T) {
 	const size, most = 1<<20 - 100, 20 * time.Second // a race detector on a busy machine; unhindered it is a tenth

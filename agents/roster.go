@@ -175,7 +175,8 @@ type loaded struct {
 	ids   []string // the agents it stands for
 	err   error
 	stamp stamp
-	blank bool // there is nothing in it
+	blank bool                // there is nothing in it
+	doubt *capability.Finding // it may have been meant to hold one
 }
 
 // read reads files.
@@ -219,6 +220,7 @@ func load(file string, opts Options) loaded {
 	rec, findings, err := Parse(file, data)
 	switch {
 	case errors.Is(err, ErrNoAgent):
+		f.doubt = doubt(file, data)
 		return f
 	case err != nil:
 		f.ids, f.err = claimed(file, data), err
@@ -256,11 +258,13 @@ func (r *Roster) enter(f loaded, before *Roster) {
 			}
 		}
 	}
-	if len(f.ids) == 0 {
-		r.note(f.err)
-	}
-	if len(f.ids) > 0 {
+	switch {
+	case len(f.ids) > 0:
 		r.claims[f.file] = f.ids
+	case f.err == nil && f.doubt != nil:
+		r.findings = append(r.findings, *f.doubt)
+	default:
+		r.note(f.err)
 	}
 	for _, id := range f.ids {
 		a := f.agent

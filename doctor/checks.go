@@ -26,6 +26,7 @@ func Checks() []Check {
 		{"option", capability.Warning, "argv patterns that spell out what a wildcard never allows", "spell the whole call out, without wildcards", loaded("option")},
 		{"shorthand_withheld", capability.Warning, "shorthand that a broken entry holds back", "mend the entry; until then the shorthand grants nothing for its resource", loaded("shorthand_withheld")},
 		{"symlink", capability.Warning, "links in the folders of records, which are not followed", "put the record itself into the folder", loaded("symlink")},
+		{"no_agent", capability.Warning, "files among the records that hold no agent", "", loaded("no_agent")},
 		{"absent", capability.Warning, "programs, directories and certificates that are not there", "", loaded("absent")},
 		{"unset_secret", capability.Note, "secrets that cannot be read from here", "", loaded("unset_secret")},
 		{"no_agents", capability.Warning, "a configuration without agents", "write agents: ./agents", loaded("no_agents")},

@@ -219,12 +219,12 @@ func TestChecks(t *testing.T) {
 func TestLoadCodes(t *testing.T) {
 	for _, code := range []string{
 		"unknown_verb", "unknown_key", "wrong_type", "invalid_value", "empty_scope", "bare_grant", "no_root", "outside_root",
-		"interpreter", "option", "clamped", "exceeds_parent", "missing_parent", "symlink", "shorthand_withheld", "no_agents",
+		"interpreter", "option", "clamped", "exceeds_parent", "missing_parent", "symlink", "shorthand_withheld", "no_agents", "no_agent",
 		"wide_sandbox", "invalid_config", "invalid_grant", "undeclared", "clear_secret", "additional_arguments",
 	} {
 		s := subject(t)
 		s.Findings = []capability.Finding{{Code: code, Severity: capability.Warning, Text: "something"}}
-		if found := doctor.Examine(s); len(found) != 1 || found[0].Code != code || found[0].Hint == "" && code != "invalid_value" && code != "bare_grant" && code != "interpreter" {
+		if found := doctor.Examine(s); len(found) != 1 || found[0].Code != code || found[0].Hint == "" && code != "invalid_value" && code != "bare_grant" && code != "no_agent" && code != "interpreter" {
 			t.Errorf("%s: %v", code, found)
 		}
 	}
