@@ -45,6 +45,14 @@ func (t *Tool) called() (*capability.Requirement, error) {
 // available to the agent, are its verbs held, can the arguments be read, and is
 // everything they need allowed?
 func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
+	v := g.call(agent, t, args)
+	if t.Mapping == nil && !v.Decision.Allowed() && len(v.Needs) > 0 {
+		v.Wanted, _ = t.Mapping.Require(mapping.Call{Name: t.Name, Args: args}) // which was read already
+	}
+	return v
+}
+
+func (g *Gate) call(agent string, t *Tool, args wire.Value) Verdict {
 	line, denied := g.available(agent, t)
 	if denied != nil && denied.Verb == "" {
 		return *denied

@@ -24,12 +24,16 @@ type Completing struct {
 // of that: a server that looks for what begins so would look elsewhere else. What the verdict is about
 // is the resource as far as it is known.
 func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
+	if why := c.tooMuch(); why != "" { // before all that takes long to look at
+		need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: c.Template[:strings.IndexByte(c.Template+"{", '{')]})
+		if err != nil {
+			return refused(err)
+		}
+		return Verdict{Decision: capability.Denial(capability.MalformedArguments, need), Argument: c.Name, Why: why, Whole: true}
+	}
 	whole := g.TemplateVerdict(agent, r, c.Template)
 	if !whole.Decision.Allowed() {
 		return whole
-	}
-	if why := c.tooMuch(); why != "" { // before all that takes long to look at
-		return Verdict{Decision: capability.Denial(capability.MalformedArguments, whole.Decision.Need()), Argument: c.Name, Why: why, Whole: true}
 	}
 	text, onward := c.texts()
 	need, err := capability.Keyed(readResource, capability.Word{Dim: "uri", Value: c.filled(c.Value, "_")})
@@ -56,17 +60,44 @@ func (g *Gate) Completion(agent string, r *Resources, c Completing) Verdict {
 }
 
 // Completes returns what reports whether an agent may be told that a variable goes on to be some text: what the template
-// becomes with it may be read, also where it stands for what comes behind the last slash that is given.
+// becomes with it may be read, also where it stands for what comes behind the last slash that is given, or is in the folder
+// that is given without one.
 func (g *Gate) Completes(agent string, r *Resources, c Completing) func(text string) bool {
 	isPath := c.isFile() || r.reads("fs", c.Template, c.filled(c.Value, whatever))
 	folder := c.Value[:strings.LastIndexByte(c.Value, '/')+1]
 	before, expression, after, _ := c.place(c.Name)
 	may := func(uri string) bool { return g.Resource(agent, r, uri).Decision.Allowed() }
 	becomes := func(text string) bool {
-		return leadsAway(before, expression, after, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)))
+		return leadsAway(before, expression, after, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)) && may(c.expanded(text)))
 	}
+	beside := c.beside()
 	return func(text string) bool {
-		return len(text) <= maxGiven && becomes(text) && (strings.HasPrefix(text, folder) || becomes(folder+text))
+		rest, whole := strings.CutPrefix(text, folder)
+		return len(text) <= maxGiven && becomes(text) && (whole || becomes(folder+text)) &&
+			(!isPath || c.Value == folder || becomes(c.Value+"/"+text)) && (beside == nil || beside(rest, may))
+	}
+}
+
+// beside reports of what may be in the folder that is given, or stands before the variable, whether it may be read beside it
+// as well where it is called as that begins: a server that leaves the last slash out of account has looked there. It is
+// nil where no folder is given.
+func (c Completing) beside() func(name string, may func(uri string) bool) bool {
+	head, expression, _, _ := c.place(c.Name)
+	_, tail, _ := strings.Cut(c.Template[len(head):], "}")
+	f := filling{plain: whatever, deep: whatever, given: c.given()}
+	at := f.of(head)
+	if strings.HasPrefix(expression, "/") {
+		at += "/"
+	}
+	at += encoded(c.Value)
+	folder, ends := strings.CutSuffix(at, "/")
+	i := strings.LastIndexByte(folder, '/')
+	if !ends || i < 0 || i == len(folder)-1 {
+		return nil
+	}
+	return func(name string, may func(uri string) bool) bool {
+		name, is := encoded(name), folder[i+1:]
+		return len(name) < len(is) || !strings.EqualFold(name[:len(is)], is) || may(folder[:i+1]+name+f.of(tail))
 	}
 }
 
@@ -86,6 +117,8 @@ func (c Completing) tooMuch() string {
 	switch {
 	case all > maxGiven:
 		return fmt.Sprintf("what is given is longer than %d bytes", maxGiven)
+	case len(c.Template) > maxGiven:
+		return fmt.Sprintf("the template is longer than %d bytes", maxGiven)
 	case len(c.Others) > maxOthers, strings.Count(c.Template, "{") > maxOthers:
 		return fmt.Sprintf("there are more than %d variables", maxOthers)
 	case strings.Count(c.Value, "/") > maxFolders:
@@ -115,7 +148,10 @@ func (c Completing) besides(isPath bool) (uris []string) {
 	return uris
 }
 
-var severalSlashes = regexp.MustCompile(`//+`)
+var (
+	severalSlashes = regexp.MustCompile(`//+`)
+	lastDots       = regexp.MustCompile(`([^./])\.+(/|$)`) // before an extension that is not given
+)
 
 // joined is what a server that joins names makes of the template.
 func (c Completing) joined(value string) string {
@@ -128,7 +164,16 @@ func (c Completing) joined(value string) string {
 	if !strings.HasPrefix(c.Template, scheme+":///") {
 		host, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
 	}
-	return scheme + "://" + strings.TrimRight(host+severalSlashes.ReplaceAllString("/"+rest, "/"), "/")
+	rest = lastDots.ReplaceAllString(severalSlashes.ReplaceAllString("/"+rest, "/"), "$1$2")
+	return scheme + "://" + strings.TrimRight(host+rest, "/")
+}
+
+// expanded is what a client makes of the template, as RFC 6570 says.
+func (c Completing) expanded(value string) string {
+	if _, expression, _, _ := c.place(c.Name); !strings.ContainsAny(expression[:min(1, len(expression))], "+#") {
+		value = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(value)
+	}
+	return c.filled(value, whatever)
 }
 
 // texts are what the template becomes as far as is given, and with something more.
@@ -138,14 +183,20 @@ func (c Completing) texts() (asIs, onward string) {
 
 // filled is the template with a value, and another text in the place of what is not given.
 func (c Completing) filled(value, open string) string {
+	given := c.given()
+	given[c.Name] = encoded(value)
+	return filling{plain: open, deep: open, given: given}.of(c.Template)
+}
+
+// given is what stands for other variables.
+func (c Completing) given() map[string]string {
 	given := map[string]string{}
 	for name, value := range c.Others {
 		if value != "" {
 			given[name] = encoded(value)
 		}
 	}
-	given[c.Name] = encoded(value)
-	return filling{plain: open, deep: open, given: given}.of(c.Template)
+	return given
 }
 
 // about is the verdict on how it goes on, of what is given if that is decided alike.

@@ -236,10 +236,55 @@ func TestCompletionBesideTheFence(t *testing.T) {
 			}
 		}
 	}
-	may := g.Completes("agents/all", r, gate.Completing{Template: "file:///w/{+p}", Name: "p"})
-	for text, want := range map[string]bool{"src": true, "agents/scout.md": false, "src/x": true} {
-		if may(text) != want {
-			t.Errorf("%s may be told: %v", text, !want)
+	g.Fence = capability.NewFence(capability.Root{Dir: "/w/agents", Real: "/w/agents"}, capability.Root{Dir: "/w/cfg/pins", Real: "/w/cfg/pins"})
+	for _, tt := range []struct {
+		value        string
+		told, untold []string
+	}{
+		{"", []string{"src", "src/x"}, []string{"agents/scout.md", "agents"}},
+		{"cfg", []string{"cfg", "cfg/x", "x"}, []string{"pins", "cfg/pins"}}, // as of a server that lists a folder that is named
+		{"cfg/", []string{"x", "cfg/x"}, []string{"pins", "cfg/pins"}},
+		{"cfg/pi/", []string{"x", "cfg/pi/x", "pia"}, []string{"pins", "cfg/pins", "cfg/pi/pins"}}, // and of one to which it is cfg/pi
+	} {
+		may := g.Completes("agents/all", r, gate.Completing{Template: "file:///w/{+p}", Name: "p", Value: tt.value})
+		for _, text := range tt.told {
+			if !may(text) {
+				t.Errorf("with %q %s is not told", tt.value, text)
+			}
+		}
+		for _, text := range tt.untold {
+			if may(text) {
+				t.Errorf("with %q %s is told", tt.value, text)
+			}
+		}
+	}
+}
+
+// TestCompletionBesideTheFolder: a server that leaves the last slash out of account, as most that join paths, tells what
+// stands beside the folder that it should look in. Who may not read that hears nothing of it.
+func TestCompletionBesideTheFolder(t *testing.T) {
+	g := gateOf(t, map[string]string{"some.md": record(`fs.read: { in: /w/docs, paths: [.] }`), "all.md": record(`fs.read: { in: /w, paths: [.] }`)})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	for _, template := range []string{"file:///w/docs/{p}", "file:///w/docs/{+p}"} {
+		c := gate.Completing{Template: template, Name: "p"}
+		for text, want := range map[string]bool{"docs-private": false, "docs": true, "Docs2": false, "doc": true, "x-docs": true} {
+			if g.Completes("agents/some", r, c)(text) != want || !g.Completes("agents/all", r, c)(text) {
+				t.Errorf("of %s %s is told: %v, and to who may read all", template, text, !want)
+			}
+		}
+	}
+}
+
+// TestCompletionBeforeAnExtension: a name that ends in a dot, as nothing is given for what comes behind it, is that name.
+func TestCompletionBeforeAnExtension(t *testing.T) {
+	g := gateOf(t, map[string]string{"some.md": record(`resource.read: { uris: ["docs://team/*"] }`)})
+	r := served(t, "", capability.View{Cwd: "/w"})
+	for template, want := range map[string]bool{
+		"docs://team/{p}.{ext}": true, "docs://team/{p}{.ext}": true, "docs://team/{p}..{q}": true, "docs://team/{p}.{ext}/raw": true, "docs://team/{p}{?q}": true,
+		"docs://{ext}.team/{p}": false, "docs://team{/ext}_{+p}": false,
+	} {
+		if v := g.Completion("agents/some", r, gate.Completing{Template: template, Name: "p", Value: "x"}); v.Decision.Allowed() != want {
+			t.Errorf("%s is completed: %v", template, v.Decision)
 		}
 	}
 }
@@ -298,6 +343,13 @@ func TestCompletes(t *testing.T) {
 		{"memo://team/{a}", "", nil, []string{"x"}, []string{".x", "X"}},
 		{"user://{a}/profile", "", nil, []string{"17"}, []string{"17/secrets", `17\secrets`, "17%2fsecrets"}},
 		{"user://{+a}/profile", "", nil, []string{"17/b"}, nil},
+		{"docs://team/{a}", "", nil, []string{"tea", "x-team"}, []string{"team", "team-private", "TEAM2"}},
+		{"docs://team/{a}", "ab/", nil, []string{"ab/abc", "abc"}, nil},
+		{"docs://team/{a}", "Ab/", nil, []string{"c"}, nil},
+		{"docs://team{/a}", "", nil, []string{"x"}, []string{"team-private"}},
+		{"docs://box/{a}/{b}", "", map[string]string{"a": "y"}, []string{"zy"}, []string{"yz"}},
+		{"docs:///{a}/{b}", "", map[string]string{"a": "y"}, []string{"zy"}, []string{"y"}},
+		{"docs://team/{a}", "", nil, []string{"c"}, []string{"c#", "c?x", "c%"}},
 		{"user://x-{a}.md", "", nil, []string{"17"}, []string{"17/secrets"}},
 		{"user://x-{a}{?q}", "", nil, []string{"17", "17/b"}, nil},
 		{"user://{a}{/b}/profile", "", nil, []string{"17"}, []string{"17/secrets"}},
@@ -344,6 +396,11 @@ func TestCompletionOfManyVariables(t *testing.T) {
 		}
 	}
 	others["one"] = "x"
+	long := strings.Repeat(":{a}", 200_000)
+	begun := time.Now()
+	if v := g.Completion("agents/all", r, gate.Completing{Template: "docs://team" + long, Name: "a", Value: "x"}); v.Decision.Allowed() || !strings.Contains(v.Why, "the template is longer") || g.Template("agents/all", r, "docs://team"+long) || time.Since(begun) > time.Second {
+		t.Errorf("of a long one: %v %s after %v", v.Decision, v.Why, time.Since(begun))
+	}
 	if v := g.Completion("agents/all", r, gate.Completing{Template: "docs://team/{p,one," + strings.Join(names, ",") + "}", Name: "p", Value: "x", Others: others}); v.Decision.Allowed() || !strings.Contains(v.Why, "32 variables") {
 		t.Errorf("beside 33 others: %v %s", v.Decision, v.Why)
 	}

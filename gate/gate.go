@@ -46,6 +46,10 @@ type Verdict struct {
 	// Needs is everything that the call needs, as far as it could be read.
 	Needs []mapping.Need
 
+	// Wanted is the same of a call that is denied of a tool that no mapping covers, with all its arguments, also
+	// those that nothing that is held limits: what grants may be asked for by.
+	Wanted []mapping.Need
+
 	// Argument is the argument that the decision is about, "" for none.
 	Argument string
 

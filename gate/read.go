@@ -110,7 +110,7 @@ func (g *Gate) Readable(agent string, r *Resources, uri string) bool {
 // no resource of is allowed in the end.
 func (g *Gate) Template(agent string, r *Resources, template string) bool {
 	line, denied := g.lineage(agent, nil)
-	if denied != nil {
+	if denied != nil || len(template) > mapping.MaxURI {
 		return false
 	}
 	begin, _, _ := strings.Cut(template, "{")
@@ -298,6 +298,9 @@ type filling struct {
 	given       map[string]string // for variables by their names
 }
 
+// leavesOut reports whether variables that are not given are nothing.
+func (f filling) leavesOut() bool { return f.plain == "" }
+
 func (f filling) of(template string) string {
 	var b strings.Builder
 	for rest := template; ; {
@@ -333,6 +336,16 @@ func (f filling) expand(expression string) string {
 		value, ok := f.given[name]
 		if texts[i] = text; ok {
 			texts[i], given = value, true
+		}
+	}
+	if f.leavesOut() {
+		for i := range slices.Backward(names) {
+			if _, ok := f.given[names[i]]; !ok {
+				names, texts = slices.Delete(names, i, i+1), slices.Delete(texts, i, i+1)
+			}
+		}
+		if !given {
+			return ""
 		}
 	}
 	if given {

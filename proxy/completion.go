@@ -48,6 +48,10 @@ func (c *call) complete() reply {
 			}
 			return p.line
 		}
+		tells = func(g *gate.Gate) func(string) bool {
+			may := g.PromptName(c.agent, p.up.promptOf(p.name)).Decision.Allowed()
+			return func(string) bool { return may }
+		}
 	case what.Equal("ref/resource"):
 		uri, _ := ref.Get("uri")
 		c.exposed, _ = uri.Str()
@@ -126,15 +130,13 @@ func (c completion) append(dst []byte) []byte {
 	return append(dst, `}}`...)
 }
 
-// completed withholds an answer that may be of a skill, and of that for a template what may not be read.
+// completed withholds an answer that may be of a skill, and what of it may not be told by now.
 func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells func(*gate.Gate) func(text string) bool) reply {
 	why := "what is completed is there no more, or has become a skill's"
 	switch {
 	case r.result == nil:
 		return r
 	case !c.stays(l, finds):
-	case tells == nil:
-		return r
 	default: // by the policy of what was looked at now
 		if r.result, why = c.looked.told(l, r.result, tells(c.policy.Gate)); why == "" {
 			return r
@@ -144,7 +146,7 @@ func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells f
 }
 
 // told is what of an answer may be told: no text that may be a file of the server's skills is among
-// those that complete a template, and each is one that may be.
+// those of it, and each is one that may be.
 func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (told []byte, why string) {
 	const unread = "what completes it cannot be read"
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })

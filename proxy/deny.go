@@ -264,7 +264,6 @@ func noun(method string) string {
 // advise names the narrowest grants that would allow what was denied. Where none
 // would, the agent is not told what stands in the way: that may be another agent.
 func (c *call) advise(d *denial, v gate.Verdict) {
-	const stay = "stay within what is held"
 	if d.code == capability.NotAvailable {
 		d.hint = "do without it"
 		return
@@ -277,6 +276,24 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		d.hint = "ask the operator for a grant of " + string(v.Verb)
 		return
 	}
+	if len(v.Wanted) > 0 {
+		d.why += "; no mapping says what its arguments touch, so that only grants of tool.invoke count"
+		if hint, _ := c.wish(d, v.Wanted); hint != "" {
+			d.hint = hint
+			return
+		}
+	}
+	if d.hint, d.blocked = c.wish(d, needs); d.hint == "" {
+		d.hint = stay + ", or ask the operator, who finds the reason in the event"
+	}
+}
+
+// stay is what an agent may do about every denial of what needs a grant.
+const stay = "stay within what is held"
+
+// wish words the grants by which all that is needed would be allowed, "" where none would, with the reason, or none
+// can be asked for.
+func (c *call) wish(d *denial, needs []mapping.Need) (hint, blocked string) {
 	tool := ""
 	if c.method == "tools/call" {
 		tool = c.target
@@ -289,12 +306,10 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 	case e.Special: // in front, as the command is pasted up to its end
 		before = stay + " (no wildcard covers what is not of the public internet), or "
 	}
-	ask, ok := c.ask(before, e)
-	if e.Blocked != "" || !ok {
-		d.hint, d.blocked = stay+", or ask the operator, who finds the reason in the event", e.Blocked
-		return
+	if ask, ok := c.ask(before, e); ok && e.Blocked == "" {
+		return ask, ""
 	}
-	d.hint = ask
+	return "", e.Blocked
 }
 
 // What a denial asks for fits into a line that somebody reads before running it.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"bufio"
 	"context"
 	"fmt"
@@ -248,6 +249,12 @@ func TestAnswerOfNoDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := questioner(false, "elicitation/create", `{"message":"?"}`)
 			s.lists = map[string]string{"prompts/list": `"prompts":[{"name":"p"}]`}
+			asks := s.reply
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				a, err := asks(ctx, r, sink)
+				a.Result = bytes.Replace(a.Result, []byte("{"), []byte(`{"completion":{"values":[]},`), 1)
+				return a, err
+			}
 			w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", MayAsk: []string{"elicitation"}, Open: s.open})
 			c := w.client("scout")
 			c.initialize(`{"elicitation":{}}`)

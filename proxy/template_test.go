@@ -165,6 +165,34 @@ func TestCompletionTellsByNow(t *testing.T) {
 	}
 }
 
+// TestCompletionOfPromptByNow: of a prompt nothing is told any more that became another's, or one nobody may have, while its
+// server looked, nor what may be of a skill.
+func TestCompletionOfPromptByNow(t *testing.T) {
+	const may = "---\nclass: agent\ncapabilities: [\"prompt.get{names=[files.p]}\"]\n---\n"
+	for name, tt := range map[string]struct {
+		record, value string
+		want          bool
+	}{
+		"kept": {may, "open", true}, "revoked": {strings.ReplaceAll(may, "files.p", "files.q"), "open", false}, "a skill's": {may, "skill://hid/SKILL.md", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{lists: map[string]string{"prompts/list": `"prompts":[{"name":"p","arguments":[{"name":"a"}]}]`}}
+			w := start(t, map[string]string{"scout": may}, files(t, s))
+			s.reply = func(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+				if tt.record != may {
+					w.write("scout", tt.record)
+					w.adopt()
+				}
+				return completing(`{"values":["`+tt.value+`"]}`)(ctx, r, sink)
+			}
+			a := w.client("scout").modern("completion/complete", `{"ref":{"type":"ref/prompt","name":"files__p"},"argument":{"name":"a","value":""}}`, "{}")
+			if len(s.calls()) != 1 || mentions(a, tt.value) != tt.want {
+				t.Errorf("told is %s", a.Raw)
+			}
+		})
+	}
+}
+
 // TestCompletionOfWithheld: a template that is not shown is not completed.
 func TestCompletionOfWithheld(t *testing.T) {
 	for description, want := range map[string]int{"All notes.": 1, "All notes.\u200b\u200b Then": 0} {
