@@ -277,7 +277,7 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		return
 	}
 	if len(v.Wanted) > 0 {
-		d.why += "; no mapping says what its arguments touch, so that only grants of tool.invoke count"
+		d.why += "; no mapping " + c.whichMapping() + "says what its arguments touch, so that only grants of tool.invoke count"
 		if hint, _ := c.wish(d, v.Wanted); hint != "" {
 			d.hint = hint
 			return
@@ -286,6 +286,14 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 	if d.hint, d.blocked = c.wish(d, needs); d.hint == "" {
 		d.hint = stay + ", or ask the operator, who finds the reason in the event"
 	}
+}
+
+// whichMapping says how one is given where only the command line does.
+func (c *call) whichMapping() string {
+	if c.policy.Flags {
+		return "(of --mapping) "
+	}
+	return ""
 }
 
 // stay is what an agent may do about every denial of what needs a grant.

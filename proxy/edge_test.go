@@ -219,7 +219,7 @@ func TestSilentServerIsNamed(t *testing.T) {
 // TestLoginIsNamed: an agent is not told to try again where only a person helps.
 func TestLoginIsNamed(t *testing.T) {
 	w := start(t, map[string]string{"scout": everything}, &proxy.Upstream{Name: "up", Prefix: "up", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
-		return nil, &upstream.Failed{Upstream: "up", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Upstream: "up", Why: "it wants a token"}}
+		return nil, &upstream.Failed{Upstream: "up", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Why: "it wants a token", Do: "run: capgate upstreams login up"}}
 	}})
 	c := w.client("scout")
 	c.initialize("{}")
@@ -247,7 +247,7 @@ func TestOperatorIsNamed(t *testing.T) {
 func TestLoginIsNamedInACall(t *testing.T) {
 	s := &scripted{reply: func(_ context.Context, r upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
 		if r.Method == "tools/call" {
-			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Upstream: "files", Why: "its token has expired"}}
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "was not asked", Unsent: true, Err: &upstream.NeedsLogin{Why: "its token has expired", Do: "run: capgate upstreams login files"}}
 		}
 		return upstream.Answer{Result: []byte("{}")}, nil
 	}}

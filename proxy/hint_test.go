@@ -12,7 +12,7 @@ import (
 // hinted is a server for denials that say what to do.
 func hinted(t *testing.T, s *scripted) *proxy.Upstream {
 	s.lists = map[string]string{"tools/list": `"tools":[` + strings.Join([]string{
-		tool("read", "path"), tool("move", "from", "to"), tool("get", "url"), tool("bare", "x"), tool("many", "paths"),
+		tool("read", "path"), tool("move", "from", "to"), tool("get", "url"), tool("bare", "x"), tool("many", "paths"), tool("loose", "x", "y"),
 	}, ",") + `]`}
 	m := parsed(t, "server: s\ntools:\n  read: {path: fs.read}\n  move: {from: [fs.read, fs.delete], to: fs.write}\n  get: {url: net.get}\n  bare: {x: free}\n  many: {\"paths[*]\": fs.read}\n")
 	return &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open}
@@ -78,6 +78,18 @@ func TestHints(t *testing.T) {
 		"a tool by name": {
 			record: docs, tool: "bare", args: `{"x":"y"}`,
 			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.bare]}'",
+		},
+		"a tool that no mapping covers": {
+			record: docs, tool: "loose", args: `{"x":"docs/a","y":7}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose],args={x=[docs/a],y=[7]}}'",
+		},
+		"the same once more, with another argument": {
+			record: docs + "  - tool.invoke: { tools: [up.loose], args: { x: [docs/b] } }\n", tool: "loose", args: `{"x":"docs/a","y":7}`,
+			hint: "stay within what is held, or ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose],args={x=[docs/a],y=[7]}}'",
+		},
+		"the same with more than one would read": {
+			record: docs, tool: "loose", args: `{"x":"` + strings.Repeat("a", 3000) + `"}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
 		},
 		"on the command line": {
 			record: docs, flags: true, tool: "move", args: `{"from":"$ROOT/docs/a","to":"$ROOT/b"}`,

@@ -1,8 +1,8 @@
 package proxy_test
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"

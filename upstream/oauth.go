@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,9 @@ import (
 
 // OAuthOptions say for which upstream a token is, and where it is kept.
 type OAuthOptions struct {
-	Name string // of the upstream
-	URL  string // of the upstream: a token is for this URL and for no other
+	Name  string // of the upstream
+	Login string // what a person does who is to log in to it; "": the command with its name
+	URL   string // of the upstream: a token is for this URL and for no other
 
 	ClientID string   // by which the gateway is known to the authorization server, "" to register
 	Scopes   []string // to ask for, nil for those that the server wants
@@ -59,14 +61,12 @@ var ErrTokenChanged = errors.New("the token was changed by somebody else meanwhi
 
 // NeedsLogin is the error when there is no token that a server would accept.
 type NeedsLogin struct {
-	Upstream string
-	Why      string // a sentence about "it", the server
+	Why string // a sentence about "it", the server
+	Do  string // what a person has to do
 }
 
-// Error returns the sentence, and the command that helps.
-func (e *NeedsLogin) Error() string {
-	return fmt.Sprintf("%s; a person has to run: capgate upstreams login %s", e.Why, e.Upstream)
-}
+// Error returns the sentence, and what helps.
+func (e *NeedsLogin) Error() string { return e.Why + "; a person has to " + e.Do }
 
 // The ways to have no token.
 const (
@@ -194,7 +194,9 @@ func (a *OAuth) renewed(ctx context.Context, old *token, refused bool) (string, 
 	return "", err
 }
 
-func (a *OAuth) needsLogin(why string) error { return &NeedsLogin{a.o.Name, why} }
+func (a *OAuth) needsLogin(why string) error {
+	return &NeedsLogin{Why: why, Do: cmp.Or(a.o.Login, "run: capgate upstreams login "+a.o.Name)}
+}
 
 // current returns the token that is kept, nil for none.
 func (a *OAuth) current(now time.Time, look bool) (*token, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +11,30 @@ import (
 	"capgate/capability"
 )
 
-// absent is what the configuration names and is not there, as far as can be seen from here. It need
-// not be before somebody asks for it, so that nothing else says so before.
-func (w *world) absent() (all []capability.Finding) {
+// absent is what the configuration names and is not there, secrets too, as far as can be seen from here. It need
+// not be before somebody asks for it.
+func (w *world) absent() []capability.Finding {
+	all := w.missing()
+	for _, name := range w.servers.keeper.Names() {
+		if err := w.servers.keeper.Check(name); err != nil {
+			all = append(all, capability.Finding{
+				Code: "unset_secret", Severity: capability.Note, Pos: capability.Pos{File: w.cfg.File}, Text: err.Error(),
+				Hint: "set it where the gateway is started: what needs it fails",
+			})
+		}
+	}
+	return all
+}
+
+// logMissing logs what is not there when the gateway starts: agents are told that a server cannot be reached, and no more.
+func (w *world) logMissing(log *slog.Logger) {
+	for _, f := range w.missing() {
+		log.Warn("something that the configuration names is not there", "finding", f.String(), "code", f.Code)
+	}
+}
+
+// missing is what is absent of directories, programs and certificates.
+func (w *world) missing() (all []capability.Finding) {
 	say := func(at capability.Pos, hint, text string, a ...any) {
 		all = append(all, capability.Finding{Code: "absent", Severity: capability.Warning, Pos: at, Text: fmt.Sprintf(text, a...), Hint: hint})
 	}
@@ -27,14 +49,6 @@ func (w *world) absent() (all []capability.Finding) {
 	if l := w.cfg.Listen; l.Cert != "" {
 		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
 			say(file, "name a certificate and its key, which whoever starts serve may read", "serve does not start: the certificate of listen: %s", err)
-		}
-	}
-	for _, name := range w.servers.keeper.Names() {
-		if err := w.servers.keeper.Check(name); err != nil {
-			all = append(all, capability.Finding{
-				Code: "unset_secret", Severity: capability.Note, Pos: file, Text: err.Error(),
-				Hint: "set it where the gateway is started: what needs it fails",
-			})
 		}
 	}
 	for i := range w.cfg.Upstreams {

@@ -53,6 +53,7 @@ func openGateway(ctx context.Context, w *world, log *slog.Logger) (*gateway, err
 		return nil, fmt.Errorf("the log of events: %w", err)
 	}
 	w.unconfined(log)
+	w.logMissing(log)
 	w.logUnsearched(nil, log)
 	w.logLoose(nil, log)
 	g, err := newGateway(ctx, w, log, &telling{Log: events, log: log})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"capgate/config"
@@ -104,6 +105,9 @@ func (s *servers) oauth(u *config.Upstream) (*upstream.OAuth, error) {
 // client is who the gateway is to the authorization server of an upstream, and what it asks for.
 func (s *servers) client(u *config.Upstream) upstream.OAuthOptions {
 	o := upstream.OAuthOptions{Name: u.Name, URL: u.URL, Required: u.OAuth != nil}
+	if strings.HasPrefix(u.Name, wrappedName) {
+		o.Login = "write it into a configuration, under upstreams:, and log in to it there"
+	}
 	if u.OAuth != nil {
 		o.ClientID, o.Scopes, o.Issuer = u.OAuth.ClientID, u.OAuth.Scopes, u.OAuth.Issuer
 		if handle := u.OAuth.ClientSecret; handle != "" {

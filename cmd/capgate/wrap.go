@@ -92,13 +92,27 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 	if err != nil {
 		return err
 	}
-	if !found && len(o.grants) == 0 {
+	switch {
+	case found:
+	case len(o.grants) == 0:
 		a.ui.note("no --grant is given, so that nothing of the server is shown; capgate wrap --help has an example")
+	case o.mapping == "" && slices.ContainsFunc(o.grants, needsMapping):
+		a.ui.note("no --mapping is given, so that nothing but tool.invoke grants a tool of it; there are mappings of: %s", strings.Join(mapping.Builtins(), ", "))
 	}
 	if o.listen == "" {
 		return a.runStdio(ctx, w, ag.ID, func(*gateway) (source, error) { return source{fixed: w.cfg, view: w.view}, nil })
 	}
 	return a.wrapHTTP(ctx, w, ag.ID, found)
+}
+
+// needsMapping reports whether a grant is of what tools do, which only a mapping says of them.
+func needsMapping(grant string) bool {
+	for _, verb := range []string{"tool.", "prompt.", "resource.", "provider."} {
+		if strings.HasPrefix(grant, verb) {
+			return false
+		}
+	}
+	return true
 }
 
 // wrapHTTP serves over HTTP. Without a configuration nobody could have issued a
@@ -362,10 +376,13 @@ func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capab
 	return nil
 }
 
+// wrappedName begins the name of a server that is in no configuration.
+const wrappedName = "wrapped-"
+
 // describe writes the server.
 func (o wrapped) describe(text *bytes.Buffer) {
 	sum := sha256.Sum256([]byte(cmp.Or(o.url, o.folder) + "\x00" + strings.Join(o.command, "\x00")))
-	name := "wrapped-" + hex.EncodeToString(sum[:6]) // its pins are not those of another server
+	name := wrappedName + hex.EncodeToString(sum[:6]) // its pins are not those of another server
 	fmt.Fprintf(text, "upstreams:\n  %s:\n    prefix: none\n    may_ask: %s\n", name, quotedList(o.mayAsk))
 	if o.url != "" {
 		fmt.Fprintf(text, "    url: %s\n", quoted(o.url))
