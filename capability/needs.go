@@ -228,13 +228,23 @@ func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 		if rel == "" {
 			return spec.With(inKey.Name, root.Dir), true
 		}
-		return spec.With(pathsKey.Name, escapeGlob(rel)), true
+		return spec.With(pathsKey.Name, bothWays(rel)...), true
 	}
 	if len(r.path.globs) > 0 || p == "/" {
 		return spec.With(inKey.Name, p), true
 	}
 	cut := strings.LastIndexByte(p, '/')
 	return spec.With(inKey.Name, max(p[:cut], "/")).With(pathsKey.Name, escapeGlob(p[cut+1:])), true
+}
+
+// bothWays are the patterns of a path: as it is, and as the glob that servers may take it for. Many web frameworks
+// have folders like [id].
+func bothWays(rel string) []string {
+	literal := escapeGlob(rel)
+	if !strings.ContainsAny(rel, wildcards) {
+		return []string{literal}
+	}
+	return []string{literal, rel}
 }
 
 func (r *Requirement) smallestProgram(spec Spec, root Root) (Spec, bool) {

@@ -202,11 +202,17 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 	return edits, ""
 }
 
-// narrowest is the grant for an edit: absolute, as it means the same after it, unless a
-// program reaches above where it runs.
+// narrowest is the grant for an edit: absolute, as it means the same after it, unless only one that
+// hangs from the agent's root does, as of a program that reaches above where it runs, or of that root itself.
 func (w *world) narrowest(ag *agents.Agent, need *capability.Requirement) (spec capability.Spec, ok bool) {
-	if spec, ok = need.Smallest(capability.Root{}); !ok {
-		return need.Smallest(w.roster.Root(ag))
+	spec, ok = need.Smallest(capability.Root{})
+	if ok {
+		if set, findings := w.roster.Compile(ag, spec); len(findings) == 0 && set.Decide(need).Allowed() {
+			return spec, true
+		}
+	}
+	if hung, is := need.Smallest(w.roster.Root(ag)); is {
+		return hung, true
 	}
 	return spec, ok
 }
