@@ -330,26 +330,12 @@ func (f filling) expand(expression string) string {
 	if expression == "" {
 		return text
 	}
-	names, given := variables(expression), false
-	texts := make([]string, len(names))
-	for i, name := range names {
-		value, ok := f.given[name]
-		if texts[i] = text; ok {
-			texts[i], given = value, true
-		}
-	}
-	if f.leavesOut() {
-		for i := range slices.Backward(names) {
-			if _, ok := f.given[names[i]]; !ok {
-				names, texts = slices.Delete(names, i, i+1), slices.Delete(texts, i, i+1)
-			}
-		}
-		if !given {
-			return ""
-		}
-	}
-	if given {
+	names, texts, given := f.values(variables(expression), text)
+	switch {
+	case given:
 		text = strings.Join(texts, ",")
+	case f.leavesOut():
+		return ""
 	}
 	switch operator := expression[:1]; operator {
 	case "#", "/", ".":
@@ -368,4 +354,21 @@ func (f filling) expand(expression string) string {
 		return operator + strings.Join(texts, strings.ReplaceAll(operator, "?", "&"))
 	}
 	return text
+}
+
+// values are what stands for variables, another text for those that are not given, unless those are nothing.
+func (f filling) values(all []string, open string) (names, texts []string, given bool) {
+	for _, name := range all {
+		value, ok := f.given[name]
+		switch {
+		case ok:
+			given = true
+		case f.leavesOut():
+			continue
+		default:
+			value = open
+		}
+		names, texts = append(names, name), append(texts, value)
+	}
+	return names, texts, given
 }

@@ -37,6 +37,39 @@ func questioner(modern bool, method, params string) *scripted {
 	return s
 }
 
+// TestQuestionCutOff: a call that ends while the client is asked what a modern server wants to know ends for the
+// client's reason, or the gateway's, and not for the server's.
+func TestQuestionCutOff(t *testing.T) {
+	for name, tt := range map[string]struct {
+		does func(w *world, c *client)
+		want string
+	}{
+		"cancelled": {func(_ *world, c *client) {
+			c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`)
+		}, "the request was cancelled"},
+		"revoked": {func(w *world, _ *client) {
+			for one := range w.creds.Of("agents/scout") {
+				w.creds, _ = w.creds.Revoke(one.ID)
+			}
+			w.adopt()
+		}, "the token was revoked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := files(t, questioner(true, "elicitation/create", `{"message":"?","requestedSchema":{"type":"object"}}`))
+			up.MayAsk = []string{"elicitation"}
+			w := start(t, map[string]string{"scout": reader}, up)
+			c := w.client("scout")
+			c.initialize(`{"elicitation":{}}`)
+			in := c.open(t.Context(), t, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}}`)
+			in.question()
+			tt.does(w, c)
+			if got := in.next(); !strings.Contains(got, tt.want) || strings.Contains(got, "upstream_failed") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
 // input is what an answer asks for.
 type input struct {
 	InputRequests map[string]struct {

@@ -338,6 +338,28 @@ func (w *world) process(ctx context.Context, agent string) process {
 
 const salute = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
+// TestSessionOfBefore: what is being answered when the client begins anew over stdio is answered all the same.
+func TestSessionOfBefore(t *testing.T) {
+	begun := make(chan struct{})
+	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
+		close(begun)
+		<-ctx.Done()
+		return upstream.Answer{}, ctx.Err()
+	}}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	p := w.process(t.Context(), "scout")
+	p.say(salute)
+	p.tell(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}}`)
+	<-begun
+	p.tell(strings.Replace(salute, `"id":1`, `"id":3`, 1))
+	both := p.hear() + p.hear()
+	if !strings.Contains(both, `"id":2,"error":{"code":-32603,"message":"the request was cancelled"`) || !strings.Contains(both, `"id":3,"result"`) {
+		t.Error(both)
+	}
+	p.close()
+	must(t, <-p.ended)
+}
+
 // TestQuietProcess: a client over stdio may say nothing for as long as it likes.
 func TestQuietProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

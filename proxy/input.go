@@ -104,10 +104,12 @@ func (c *call) askClient(ctx context.Context, from *Upstream, method string, par
 		return nil, c.refuseInput(errors.New("the client cannot be asked during this request"))
 	}
 	got, err := answerOf(c.session.ask(ctx, c.out, method, c.scrubbed(from, params)))
-	if err != nil && method == askElicitation && ctx.Err() == nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // and the server has nothing to do with it
+		return nil, ctx.Err()
+	case err != nil && method == askElicitation && ctx.Err() == nil:
 		return []byte(`{"action":"cancel"}`), nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, &upstream.Failed{Upstream: c.behind, Text: "asked for input that the client did not give", Err: err}
 	}
 	return got, nil

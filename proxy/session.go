@@ -44,6 +44,7 @@ type session struct {
 	asked   map[string]chan outcome
 	count   uint64
 	watched map[string]*watched // resources, by URI
+	dormant map[string]*watched // the same of what cannot be watched for now
 }
 
 // outcome is what a client answered.
@@ -55,7 +56,7 @@ type outcome struct {
 func newSession(id, name string, client *wire.Doc, now time.Time) *session {
 	return &session{
 		id: id, name: name, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
-		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*watched{},
+		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*watched{}, dormant: map[string]*watched{},
 	}
 }
 
@@ -81,11 +82,21 @@ func (s *session) end() {
 	s.tenant.keep(-s.waiting, 0)
 	s.queue, s.waiting = nil, 0
 	all := s.watched
-	s.watched = map[string]*watched{}
+	s.watched, s.dormant = map[string]*watched{}, map[string]*watched{}
 	s.mu.Unlock()
 	unwatchAll(all)
 	if s.tenant.only == s {
 		s.tenant.close()
+	}
+}
+
+// hasEnded reports whether it is over. It may be asked by what ends it.
+func (s *session) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
 	}
 }
 

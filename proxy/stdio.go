@@ -302,7 +302,7 @@ func (p *pipe) modern(m message, inBody wire.Value) {
 		_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 		return
 	}
-	p.run(c, func(cancel context.CancelFunc) error {
+	p.run(c, func(cancel, _ context.CancelFunc) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if _, taken := p.flights[string(m.id)]; taken {
@@ -322,11 +322,17 @@ func (p *pipe) legacy(m message, s *session) {
 	if s != nil {
 		c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
 	}
-	p.run(c, func(cancel context.CancelFunc) error {
+	p.run(c, func(cancel, cut context.CancelFunc) error {
 		if s == nil {
 			return nil
 		}
-		return s.begin(m.id, cancel)
+		return s.begin(m.id, func() {
+			if s.hasEnded() { // as another has begun, and not by its client, who waits for an answer
+				cut()
+			} else {
+				cancel()
+			}
+		})
 	}, func() {
 		if s != nil {
 			s.finish(m.id)
@@ -335,16 +341,17 @@ func (p *pipe) legacy(m message, s *session) {
 }
 
 // run answers a request beside others. Once it is cancelled, nothing more is sent
-// for it.
-func (p *pipe) run(c *call, begin func(context.CancelFunc) error, finish func()) {
+// for it, and once it is cut, that it was.
+func (p *pipe) run(c *call, begin func(cancel, cut context.CancelFunc) error, finish func()) {
 	ctx := leash.New(p.ctx)
 	var left atomic.Bool // by its client, who waits for no answer then
+	cut := func() { ctx.Cut(nil) }
 	cancel := func() {
 		left.Store(true)
-		ctx.Cut(nil)
+		cut()
 	}
 	c.ctx, c.life = ctx, ctx
-	if err := begin(cancel); err != nil {
+	if err := begin(cancel, cut); err != nil {
 		cancel()
 		p.refuse(c.id, codeRequest, err.Error())
 		return

@@ -80,10 +80,16 @@ func (s *Server) move() {
 			}
 			one.mu.Unlock()
 			for uri, w := range all {
-				if w.strays() {
-					one.replace(uri, w, t.rewatch(uri, w, digests[uri]))
+				if !w.strays() {
+					continue
+				}
+				if now := t.rewatch(uri, w, digests[uri]); now != nil {
+					one.replace(uri, w, now)
+				} else {
+					one.sleep(uri, w)
 				}
 			}
+			t.rouse(one)
 		}
 	}
 }
@@ -201,6 +207,7 @@ func (c *call) unsubscribe() reply {
 	s.mu.Lock()
 	w := s.watched[text]
 	delete(s.watched, text)
+	delete(s.dormant, text)
 	s.mu.Unlock()
 	w.end()
 	return reply{result: []byte("{}")}

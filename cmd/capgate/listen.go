@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"capgate/capability"
@@ -85,8 +86,9 @@ func listenHint(err error) string {
 var errTaken = errors.New("somebody listens there already")
 
 // listenUnix opens a socket that only its owner may use. One that a gateway has
-// left behind is removed, one that somebody listens to is not.
+// left behind is removed, one that somebody listens to is not: of several that start at once, one gets it.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	defer alone(filepath.Dir(path))()
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("%s is there and is not a socket", path)

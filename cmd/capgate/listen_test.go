@@ -63,6 +63,41 @@ func TestListenSocket(t *testing.T) {
 	}
 }
 
+// TestListenTogether: of several gateways that start at once where another has left its socket behind, one listens at it.
+func TestListenTogether(t *testing.T) {
+	dir, err := os.MkdirTemp("", "cg") //nolint:usetesting // a socket's name must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "gate.sock")
+	for range 30 {
+		left, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.SetUnlinkOnClose(false)
+		_ = left.Close()
+		all := make(chan net.Listener)
+		for range 4 {
+			go func() {
+				l, _ := listenUnix(t.Context(), socket)
+				all <- l
+			}()
+		}
+		var listen []net.Listener
+		for range 4 {
+			if l := <-all; l != nil {
+				listen = append(listen, l)
+			}
+		}
+		if len(listen) != 1 {
+			t.Fatalf("%d listen", len(listen))
+		}
+		_ = listen[0].Close()
+	}
+}
+
 // TestListenRefused: an address that cannot be listened at is said to be just that.
 func TestListenRefused(t *testing.T) {
 	p := newPlace(t)
