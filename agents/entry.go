@@ -39,7 +39,7 @@ func specsOf(entries []entry) []capability.Spec {
 func (p *parser) list(key string, list *yaml.Node) ([]entry, error) {
 	switch {
 	case list.Kind != yaml.SequenceNode:
-		return nil, p.wrong(list, "write [] for none", "%s: takes a list of grants, not %s", key, nounOf(list))
+		return nil, p.wrong(list, "write each grant in a line of its own, behind a dash and a blank, or [] for none", "%s: takes a list of grants, not %s", key, nounOf(list))
 	case len(list.Content) > maxEntries:
 		return nil, p.wrong(list, "", "%s: has more than %d grants", key, maxEntries)
 	}
@@ -123,12 +123,20 @@ func (p *parser) strayed(list *yaml.Node) *Invalid {
 	return p.beside(last.Content[0], last.Content[1], p.root.Content[at+1])
 }
 
+// scoped is what to write instead of a word that no scope can follow.
+func (p *parser) scoped(word string) string {
+	if near := capability.Closest(strings.ToLower(word), verbNames()); near != "" && !strings.ContainsAny(word, "{:*") {
+		return "did you mean " + near + "?"
+	}
+	return "a token stands alone, without a colon after it"
+}
+
 // mapped reads verb: { key: values }.
 func (p *parser) mapped(key, value *yaml.Node) (capability.Spec, *Invalid) {
 	verb, err := capability.ParseSpec(key.Value)
 	switch {
 	case err != nil || !verb.Bare || verb.Verb != key.Value || strings.ContainsAny(key.Value, "{:*"):
-		return capability.Spec{}, p.wrong(key, "a token stands alone, without a colon after it", "%q is no verb that a scope can follow", key.Value)
+		return capability.Spec{}, p.wrong(key, p.scoped(key.Value), "%q is no verb that a scope can follow", key.Value)
 	case isNull(value) && p.rec.Dialect == capability.Scarab:
 		return capability.Spec{}, p.wrong(key, fmt.Sprintf("write - %s for all of it", verb.Verb), "%s: has no scope after the colon", verb.Verb)
 	case isNull(value):

@@ -63,7 +63,7 @@ func (p parameter) check(v wire.Value) error {
 		switch {
 		case !ok:
 			fault = "is not text"
-		case p.choices != nil && !slices.Contains(p.choices, s):
+		case p.choices != nil && !slices.Contains(p.choices, s) && !(p.anyCase && slices.Contains(p.choices, strings.ToLower(s))):
 			fault = "is not one of " + strings.Join(p.choices, ", ")
 		case p.choices == nil && int64(len(s)) > p.most:
 			fault = fmt.Sprintf("is longer than %d bytes", p.most)

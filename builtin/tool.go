@@ -42,6 +42,7 @@ type parameter struct {
 	required bool
 	help     string
 	choices  []string // the only texts it takes, or the only names of its fields
+	anyCase  bool     // of a text among choices
 	most     int64    // the largest number it takes, or bytes of a text
 }
 

@@ -26,7 +26,7 @@ func (w *web) tools() []tool {
 		help: "Sends one HTTP request and returns the answer: text as text, images as images, anything else as base64. Follows redirects, each of which must be allowed as well.",
 		parameters: []parameter{
 			{name: "url", required: true, most: maxAddress, help: "An http or https URL."},
-			{name: "method", choices: []string{"get", "head", "post", "put", "delete"}, help: "The default is get."},
+			{name: "method", choices: []string{"get", "head", "post", "put", "delete"}, anyCase: true, help: "The default is get."},
 			{name: "headers", kind: fields, choices: requestHeaders(), help: "Headers of the request."},
 			{name: "body", most: maxSent, help: "The body of a post or put."},
 			{name: "max_bytes", kind: number, most: int64(w.Limits.Response), help: "How much of the answer's body to return at most; what is beyond is cut off."},

@@ -129,6 +129,7 @@ func TestFetch(t *testing.T) {
 		{"headers", "fetch", `{"url":"http://example.com/","headers":{"accept":"x/y"}}`, `accept="x/y"`},
 		{"post", "fetch", `{"url":"http://example.com/","method":"post","body":"é","headers":{"Content-Type":"text/x"}}`, `POST example.com/ body="é" type="text/x"`},
 		{"put", "fetch", `{"url":"http://example.com/","method":"put","body":"b"}`, `PUT example.com/ body="b"`},
+		{"in capitals", "fetch", `{"url":"http://example.com/","method":"PUT","body":"b"}`, `PUT example.com/ body="b"`},
 		{"delete", "fetch", `{"url":"http://example.com/","method":"delete"}`, `DELETE example.com/`},
 		{"head", "fetch", `{"url":"http://example.com/","method":"head"}`, `200 OK http://example.com/`},
 		{"ipv6", "fetch", `{"url":"http://six.example.com/"}`, `GET six.example.com/`},

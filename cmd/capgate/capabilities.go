@@ -133,6 +133,11 @@ func (a *app) printAuthority(v authority) {
 	}
 	u.printf("\n")
 	a.printGrants(v.Grants)
+	for _, f := range v.Findings {
+		if f.Severity == capability.Error { // an entry that was left out
+			u.finding(u.std.err, f)
+		}
+	}
 	if len(v.Delegable) > 0 {
 		u.printf("\nmay pass on, but not use\n")
 		a.printGrants(v.Delegable)

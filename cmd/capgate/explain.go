@@ -19,6 +19,7 @@ type explanation struct {
 	Decision string   `json:"decision"`
 	Code     string   `json:"code,omitempty"`
 	Argument string   `json:"argument,omitempty"` // of a call: the one that gave offence
+	Also     []string `json:"also,omitempty"`     // where a path that is denied leads, or how else it is read
 	Need     string   `json:"need"`               // the one that decided
 	Needs    []asked  `json:"needs,omitempty"`    // all that a call needs
 	Grant    string   `json:"grant,omitempty"`    // what allowed it
@@ -32,6 +33,9 @@ type explanation struct {
 	Note     string   `json:"note,omitempty"`
 	Unseen   bool     `json:"unseen,omitempty"` // the server has other tools, as far as was seen
 }
+
+// unapproved is why no edit but one would allow what somebody has to say yes to first.
+const unapproved = "no grant changes that: there is no way to say yes yet, but to take it out of approve:"
 
 // edit is one change of a record.
 type edit struct {
@@ -148,9 +152,10 @@ func (w *world) explain(ag *agents.Agent, text string) (explanation, error) {
 		return x, nil
 	}
 	if v.Approve != "" {
-		x.Why = "approve: lists " + v.Approve
+		x.Why, x.Blocked = "approve: lists "+v.Approve, unapproved
 		return x, nil
 	}
+	x.Also = need.Also()
 	x.Held, x.Why = d.Held(), cmp.Or(d.Reason(), v.Why)
 	if g := d.Nearest(); g != nil {
 		x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
@@ -249,6 +254,9 @@ func (a *app) printExplanation(x explanation) {
 	u.row("argument", x.Argument, "")
 	a.printNeeds(x)
 	u.row("grant", x.Grant, u.short(x.Source))
+	for _, place := range x.Also {
+		u.row("also", place, "")
+	}
 	if x.Why != x.Blocked { // else it is said below
 		u.row("because", u.short(x.Why), "")
 	}

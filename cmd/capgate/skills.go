@@ -298,6 +298,9 @@ func (a *app) skillsList() *cobra.Command {
 		for _, r := range of.rows {
 			a.ui.printf("%-24s %s\n", title(r.Skill, r.Upstream), a.ui.paint(faint, short(r.Description)))
 		}
+		if len(of.rows) == 0 {
+			a.ui.note("no skill is shown to this agent; capgate skills check says what it lacks for those that there are")
+		}
 		return nil
 	})
 }

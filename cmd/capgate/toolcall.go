@@ -151,6 +151,9 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 	x.Decision, x.Code, x.Argument, x.Why = d.Effect.String(), string(d.Code), v.Argument, cmp.Or(d.Reason(), v.Why)
 	if need := d.Need(); need != nil {
 		x.Need, x.Held = need.String(), d.Held()
+		if !d.Allowed() {
+			x.Also = need.Also()
+		}
 		if g := d.Nearest(); g != nil && !d.Allowed() {
 			x.Nearest, x.NearAt = g.String(), g.Spec().Pos.String()
 		}
@@ -169,7 +172,8 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 			x.Grant, x.Source = g.String(), g.Spec().Pos.String()
 		}
 	case v.Approve != "":
-		x.Why, x.Held, x.Nearest, x.NearAt = "approve: lists "+v.Approve, nil, "", ""
+		x.Why, x.Held, x.Nearest, x.NearAt, x.Also = "approve: lists "+v.Approve, nil, "", "", nil
+		x.Blocked = unapproved
 	default:
 		c.denied(x, needs, refused)
 		return

@@ -169,6 +169,9 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if found = err == nil; found && len(o.grants) > 0 {
 		return nil, false, usage(fmt.Errorf("--grant is for where there is no configuration, and there is %s", file), "capgate agents grant changes the record of an agent")
 	}
+	if found && o.sandbox != "" {
+		return nil, false, usage(fmt.Errorf("--sandbox is for where there is no configuration, and there is %s", file), "sandbox: of the configuration, or of the agent's record, says it there")
+	}
 	var text bytes.Buffer
 	var whole *config.Config
 	if found {
