@@ -54,6 +54,14 @@ func (t *tool) read(v wire.Value) (arguments, error) {
 	return a, nil
 }
 
+// plain is a text as the choices have it.
+func (p parameter) plain(s string) string {
+	if p.anyCase {
+		return strings.ToLower(s)
+	}
+	return s
+}
+
 // check refuses a value that the parameter does not take.
 func (p parameter) check(v wire.Value) error {
 	fault := ""
@@ -63,7 +71,7 @@ func (p parameter) check(v wire.Value) error {
 		switch {
 		case !ok:
 			fault = "is not text"
-		case p.choices != nil && !slices.Contains(p.choices, s) && !(p.anyCase && slices.Contains(p.choices, strings.ToLower(s))):
+		case p.choices != nil && !slices.Contains(p.choices, p.plain(s)):
 			fault = "is not one of " + strings.Join(p.choices, ", ")
 		case p.choices == nil && int64(len(s)) > p.most:
 			fault = fmt.Sprintf("is longer than %d bytes", p.most)

@@ -166,11 +166,10 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if err != nil && !errors.Is(err, config.ErrNone) {
 		return nil, false, broken(err, "")
 	}
-	if found = err == nil; found && len(o.grants) > 0 {
-		return nil, false, usage(fmt.Errorf("--grant is for where there is no configuration, and there is %s", file), "capgate agents grant changes the record of an agent")
-	}
-	if found && o.sandbox != "" {
-		return nil, false, usage(fmt.Errorf("--sandbox is for where there is no configuration, and there is %s", file), "sandbox: of the configuration, or of the agent's record, says it there")
+	if found = err == nil; found {
+		if err := o.outOfPlace(file); err != nil {
+			return nil, false, err
+		}
 	}
 	var text bytes.Buffer
 	var whole *config.Config
@@ -211,6 +210,18 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	}
 	w.policy.Flags = !found
 	return w, found, nil
+}
+
+// outOfPlace refuses what is for where there is no configuration.
+func (o wrapped) outOfPlace(file string) error {
+	const text = "%s is for where there is no configuration, and there is %s"
+	switch {
+	case len(o.grants) > 0:
+		return usage(fmt.Errorf(text, "--grant", file), "capgate agents grant changes the record of an agent")
+	case o.sandbox != "":
+		return usage(fmt.Errorf(text, "--sandbox", file), "sandbox: of the configuration, or of the agent's record, says it there")
+	}
+	return nil
 }
 
 // isElsewhere reports whether a policy test is about a server or a folder of skills that wrap does
