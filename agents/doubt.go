@@ -15,8 +15,8 @@ import (
 func doubt(file string, data []byte) *capability.Finding {
 	f := &capability.Finding{Code: "no_agent", Severity: capability.Warning, Pos: capability.Pos{File: file, Line: 1, Col: 1}}
 	if len(bytes.TrimSpace(data)) == 0 {
-		f.Text, f.Hint = "the file is empty, and holds no agent", "write a record, or delete it"
-		return f
+		f.Severity, f.Text, f.Hint = capability.Note, "the file is empty, and holds no agent", "write a record, or delete it"
+		return f // as while somebody writes it
 	}
 	src, err := readSource(file, data)
 	if err != nil {
@@ -26,7 +26,7 @@ func doubt(file string, data []byte) *capability.Finding {
 	if err != nil || len(root.Content) == 0 {
 		return nil
 	}
-	if at, hint := misread(root); at != nil {
+	if at, hint := misread(file, root); at != nil {
 		f.Pos, f.Text, f.Hint = src.pos(at), "the file holds no agent", hint
 		return f
 	}
@@ -38,7 +38,7 @@ func doubt(file string, data []byte) *capability.Finding {
 }
 
 // misread finds the key by which a file would be an agent's, had it been written right.
-func misread(root *yaml.Node) (at *yaml.Node, hint string) {
+func misread(file string, root *yaml.Node) (at *yaml.Node, hint string) {
 	if class, _ := child(root, "class"); class != nil && strings.HasPrefix(class.Value, "a") && isNearly(class.Value, "agent") {
 		return class, "did you mean class: agent?"
 	}
@@ -50,7 +50,7 @@ func misread(root *yaml.Node) (at *yaml.Node, hint string) {
 		switch {
 		case mistyped(k.Value, []string{"capabilities"}) != "":
 			return k, "did you mean capabilities:?"
-		case slices.Contains(eggheadForm().foreign, k.Value):
+		case kindOf(file) == markdownFile && slices.Contains(eggheadForm().foreign, k.Value):
 			return k, "write capabilities: with what it may do"
 		}
 	}

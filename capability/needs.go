@@ -241,7 +241,7 @@ func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 // have folders like [id].
 func bothWays(rel string) []string {
 	literal := escapeGlob(rel)
-	if !strings.ContainsAny(rel, wildcards) {
+	if !strings.ContainsAny(rel, wildcards) || strings.Contains(rel, "*") { // which would be far more than was asked for
 		return []string{literal}
 	}
 	return []string{literal, rel}

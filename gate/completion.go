@@ -70,34 +70,13 @@ func (g *Gate) Completes(agent string, r *Resources, c Completing) func(text str
 	becomes := func(text string) bool {
 		return leadsAway(before, expression, after, text) == "" && may(c.filled(text, whatever)) && (isPath || may(c.joined(text)) && may(c.expanded(text)))
 	}
-	beside := c.beside()
+	beside := g.beside(agent, r, c, isPath)
+	named := strings.TrimSuffix(c.Value, "/") + "/"
 	return func(text string) bool {
 		rest, whole := strings.CutPrefix(text, folder)
-		return len(text) <= maxGiven && becomes(text) && (whole || becomes(folder+text)) &&
-			(!isPath || c.Value == folder || becomes(c.Value+"/"+text)) && (beside == nil || beside(rest, may))
-	}
-}
-
-// beside reports of what may be in the folder that is given, or stands before the variable, whether it may be read beside it
-// as well where it is called as that begins: a server that leaves the last slash out of account has looked there. It is
-// nil where no folder is given.
-func (c Completing) beside() func(name string, may func(uri string) bool) bool {
-	head, expression, _, _ := c.place(c.Name)
-	_, tail, _ := strings.Cut(c.Template[len(head):], "}")
-	f := filling{plain: whatever, deep: whatever, given: c.given()}
-	at := f.of(head)
-	if strings.HasPrefix(expression, "/") {
-		at += "/"
-	}
-	at += encoded(c.Value)
-	folder, ends := strings.CutSuffix(at, "/")
-	i := strings.LastIndexByte(folder, '/')
-	if !ends || i < 0 || i == len(folder)-1 {
-		return nil
-	}
-	return func(name string, may func(uri string) bool) bool {
-		name, is := encoded(name), folder[i+1:]
-		return len(name) < len(is) || !strings.EqualFold(name[:len(is)], is) || may(folder[:i+1]+name+f.of(tail))
+		last := text[strings.LastIndexByte(text, '/')+1:]
+		return len(text) <= maxGiven && becomes(text) && (whole || becomes(folder+text)) && beside(rest) && beside(last) &&
+			(!isPath || c.Value == "" || becomes(named+strings.TrimPrefix(text, named)) && becomes(named+last))
 	}
 }
 

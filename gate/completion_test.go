@@ -2,11 +2,14 @@ package gate_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"capgate/capability"
+	"capgate/capability/hostfs"
 	"capgate/gate"
 	"capgate/mapping"
 )
@@ -270,6 +273,66 @@ func TestCompletionBesideTheFolder(t *testing.T) {
 		for text, want := range map[string]bool{"docs-private": false, "docs": true, "Docs2": false, "doc": true, "x-docs": true} {
 			if g.Completes("agents/some", r, c)(text) != want || !g.Completes("agents/all", r, c)(text) {
 				t.Errorf("of %s %s is told: %v, and to who may read all", template, text, !want)
+			}
+		}
+	}
+}
+
+// TestCompletesBesideFolders: however the folder is written that a server looks beside, and wherever links lead.
+func TestCompletesBesideFolders(t *testing.T) {
+	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"docs", "docs/sub", "real", "real-private"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"docs/rl": "../real", "link": "real"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := gateOf(t, map[string]string{"some.md": record(
+		`resource.read: { uris: ["docs://team/*", "docs:team/*", "docs://Übung/*", "docs://%C3%A9b/*"] }`, `fs.read: { in: `+dir+`, paths: [docs, real, link, Übung] }`,
+	)})
+	r := served(t, "", capability.View{Cwd: dir, FS: hostfs.FS{}})
+	for _, tt := range []struct {
+		template, name, value string
+		others                map[string]string
+		told, untold          []string
+	}{
+		{"docs://Übung/{a}", "a", "", nil, []string{"x"}, []string{"Übung-privat", "übung-privat"}},
+		{"docs://%C3%A9b/{a}", "a", "", nil, []string{"x"}, []string{"éb-x", "ÉB-x"}},
+		{"docs://team/{a}/{b}", "b", "", nil, []string{"x"}, []string{"team-private"}},
+		{"docs://team/{a}/{b}", "b", "", map[string]string{"a": ""}, []string{"x"}, []string{"team-private"}},
+		{"docs://team/{a}/{b}", "b", "", map[string]string{"a": "y"}, []string{"x", "team-private", "yz"}, nil},
+		{"docs://team{/a}{/b}", "b", "", nil, []string{"x"}, []string{"team-private"}},
+		{"docs:team/{a}", "a", "", nil, []string{"x"}, []string{"team-private"}},
+		{"docs://team/{.a}", "a", "", nil, []string{"x"}, []string{"team-private"}},
+		{"docs://team/{?a}", "a", "", nil, []string{"x", "team-private"}, nil},
+		{"docs://team/{a}", "a", "?", nil, nil, []string{"team-private"}},
+		{"docs://team/{a}", "a", "()", nil, nil, []string{"team-private"}},
+		{"docs://team/{a}", "a", "t", nil, []string{"team-private"}, nil},
+		{"file://" + dir + "/docs//{p}", "p", "", nil, []string{"x"}, []string{"docs-private"}},
+		{"file://" + dir + "/docs/./{p}", "p", "", nil, []string{"x"}, []string{"docs-private"}},
+		{"file://" + dir + "/Übung/{p}", "p", "", nil, []string{"x"}, []string{"Übung-privat"}},
+		{"file://" + dir + "/docs/{p}", "p", "rl", nil, []string{"rl", "x"}, []string{"real-private"}},
+		{"file://" + dir + "/docs/{p}", "p", "rl/", nil, []string{"rl/x", "x"}, []string{"real-private", "rl/real-private"}},
+		{"file://" + dir + "/link/{p}", "p", "", nil, []string{"x"}, []string{"real-private"}},
+		{"file://" + dir + "/docs/{p}", "p", "sub", nil, []string{"sub", "real-private"}, nil},
+	} {
+		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
+		for _, text := range tt.told {
+			if !may(text) {
+				t.Errorf("of %s with %q it is not told that it may be %q", tt.template, tt.value, text)
+			}
+		}
+		for _, text := range tt.untold {
+			if may(text) {
+				t.Errorf("of %s with %q it is told that it may be %q", tt.template, tt.value, text)
 			}
 		}
 	}

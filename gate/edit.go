@@ -77,14 +77,17 @@ func (e *Edit) names(spec capability.Spec) bool {
 	return slices.ContainsFunc(e.Grants, func(one capability.Spec) bool { return one.String() == text })
 }
 
-// would reports whether a grant in the record of an agent would cover a requirement:
-// those of files and programs may be clamped away there. All others mean the same
-// wherever they stand.
+// would reports whether a grant in the record of an agent would cover a requirement, as it is typed: those of files and
+// programs may be clamped away there, and an agent chooses words that no pattern has. Hosts mean the same wherever they stand.
 func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Requirement) bool {
-	if r := need.Verb().Resource(); r != "fs" && r != "proc" {
+	if need.Verb().Resource() == "net" {
 		return true
 	}
-	set, _ := g.Roster.Compile(ag, spec)
+	typed, err := capability.ParseSpec(spec.String())
+	if err != nil {
+		return false
+	}
+	set, _ := g.Roster.Compile(ag, typed)
 	return set.Decide(need).Allowed()
 }
 

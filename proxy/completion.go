@@ -71,7 +71,7 @@ func (c *call) complete() reply {
 	r := c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
 		return argument.append(append(append(append(dst, `"ref":`...), shown...), '}')), nil
 	}})
-	return c.completed(r, l, finds, tells)
+	return c.completed(r, l, what.Equal("ref/resource"), finds, tells)
 }
 
 // completion is a variable that is completed, and what stands for others. What else stands in a request
@@ -131,23 +131,23 @@ func (c completion) append(dst []byte) []byte {
 }
 
 // completed withholds an answer that may be of a skill, and what of it may not be told by now.
-func (c *call) completed(r reply, l *line, finds func(*catalogue) *line, tells func(*gate.Gate) func(text string) bool) reply {
+func (c *call) completed(r reply, l *line, template bool, finds func(*catalogue) *line, tells func(*gate.Gate) func(text string) bool) reply {
 	why := "what is completed is there no more, or has become a skill's"
 	switch {
 	case r.result == nil:
 		return r
 	case !c.stays(l, finds):
 	default: // by the policy of what was looked at now
-		if r.result, why = c.looked.told(l, r.result, tells(c.policy.Gate)); why == "" {
+		if r.result, why = c.looked.told(l, r.result, template, tells(c.policy.Gate)); why == "" {
 			return r
 		}
 	}
 	return c.deny(gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: why})
 }
 
-// told is what of an answer may be told: no text that may be a file of the server's skills is among
-// those of it, and each is one that may be.
-func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (told []byte, why string) {
+// told is what of an answer may be told: no text that may be a file of the server's skills, and none that may not be.
+// What completes a template of which one is such a file is told of nothing.
+func (c *catalogue) told(l *line, result []byte, template bool, tells func(text string) bool) (told []byte, why string) {
 	const unread = "what completes it cannot be read"
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.line == l })
 	var doc wire.Doc
@@ -162,7 +162,7 @@ func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (
 	case values.Kind() != wire.Array:
 		return nil, unread
 	}
-	list, n, more, mayTell := c.sources[i].listed(values, tells)
+	list, n, more, mayTell := c.sources[i].listed(values, template, tells)
 	switch {
 	case !mayTell:
 		return nil, "what completes it names a skill"
@@ -179,18 +179,20 @@ func (c *catalogue) told(l *line, result []byte, tells func(text string) bool) (
 }
 
 // listed is the list of those texts that may be told, how many they are, and whether there are more than were looked
-// at. None is told where one may be a file of the server's skills.
-func (s *source) listed(values wire.Value, tells func(text string) bool) (list []byte, n int, more, mayTell bool) {
+// at. None is told of a template where one may be a file of the server's skills. What completes a prompt is any text, so
+// that only a whole URI is one there.
+func (s *source) listed(values wire.Value, template bool, tells func(text string) bool) (list []byte, n int, more, mayTell bool) {
 	list, looked, begun := []byte{'['}, 0, time.Now()
 	for v := range values.Elems() {
 		text, isText := v.Str()
-		if isText && s.secludes(text) {
+		secluded := isText && (template || strings.Contains(text, "://")) && s.secludes(text)
+		if secluded && template {
 			return nil, 0, false, false
 		}
 		if more = n == maxCompleted || looked >= maxLooked || time.Since(begun) > lookTime; more {
 			break
 		}
-		if looked += lookCost + len(text); !isText || !tells(text) {
+		if looked += lookCost + len(text); !isText || secluded || !tells(text) {
 			continue
 		}
 		if n++; n > 1 {

@@ -282,6 +282,7 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 			d.hint = hint
 			return
 		}
+		d.why += ", and none can be written with these arguments, but one for any"
 	}
 	if d.hint, d.blocked = c.wish(d, needs); d.hint == "" {
 		d.hint = stay + ", or ask the operator, who finds the reason in the event"

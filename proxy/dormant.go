@@ -28,11 +28,14 @@ func (t *tenant) rouse(s *session) {
 			continue
 		}
 		s.mu.Lock()
-		wakes := !s.over && s.dormant[uri] == w && s.watched[uri] == nil && len(s.watched) < maxWatched
+		asleep := s.dormant[uri] == w // and no other by now
+		wakes := !s.over && asleep && s.watched[uri] == nil && len(s.watched) < maxWatched
 		if wakes {
 			s.watched[uri] = now
 		}
-		delete(s.dormant, uri)
+		if asleep {
+			delete(s.dormant, uri)
+		}
 		s.mu.Unlock()
 		if !wakes {
 			now.end()

@@ -91,6 +91,22 @@ func TestHints(t *testing.T) {
 			record: docs, tool: "loose", args: `{"x":"` + strings.Repeat("a", 3000) + `"}`,
 			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
 		},
+		"the same with what no grant can say": {
+			record: docs, tool: "loose", args: `{"x":""}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
+		},
+		"the same with more than a pattern holds": {
+			record: docs, tool: "loose", args: `{"x":"` + strings.Repeat("a", 600) + `"}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
+		},
+		"the same with another name in a name": {
+			record: docs, tool: "loose", args: `{"x=y":"c"}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
+		},
+		"the same with a mark": {
+			record: docs, tool: "loose", args: `{"x":"!a"}`,
+			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
+		},
 		"on the command line": {
 			record: docs, flags: true, tool: "move", args: `{"from":"$ROOT/docs/a","to":"$ROOT/b"}`,
 			hint: "ask the operator to start capgate wrap with: --grant 'fs.delete{paths=[docs/a]}' --grant 'fs.write{paths=[b]}'",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -90,14 +91,19 @@ func (s *session) end() {
 	}
 }
 
-// hasEnded reports whether it is over. It may be asked by what ends it.
-func (s *session) hasEnded() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
+// abandon cancels all requests of the session, and returns their ids: nothing else is said for them.
+func (s *session) abandon() (ids [][]byte) {
+	if s == nil {
+		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.flights)) {
+		s.flights[id]()
+		ids = append(ids, []byte(id))
+	}
+	clear(s.flights)
+	return ids
 }
 
 // notify queues a notification for the stream that belongs to no request. One

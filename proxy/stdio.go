@@ -236,9 +236,7 @@ func (p *pipe) line(line []byte) {
 		return
 	}
 	inBody, _ := m.meta.Get(metaVersion)
-	p.mu.Lock()
-	s := p.session
-	p.mu.Unlock()
+	s := p.now()
 	switch {
 	case m.kind == response:
 		if s == nil || !s.answered(m) {
@@ -249,6 +247,13 @@ func (p *pipe) line(line []byte) {
 	default:
 		p.request(m, s, inBody)
 	}
+}
+
+// now is the session, nil before there is one.
+func (p *pipe) now() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session
 }
 
 // request answers one that a line is.
@@ -302,7 +307,7 @@ func (p *pipe) modern(m message, inBody wire.Value) {
 		_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 		return
 	}
-	p.run(c, func(cancel, _ context.CancelFunc) error {
+	p.run(c, func(cancel context.CancelFunc) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if _, taken := p.flights[string(m.id)]; taken {
@@ -322,17 +327,11 @@ func (p *pipe) legacy(m message, s *session) {
 	if s != nil {
 		c.session, c.tenant, c.client = s, s.tenant, s.capabilities()
 	}
-	p.run(c, func(cancel, cut context.CancelFunc) error {
+	p.run(c, func(cancel context.CancelFunc) error {
 		if s == nil {
 			return nil
 		}
-		return s.begin(m.id, func() {
-			if s.hasEnded() { // as another has begun, and not by its client, who waits for an answer
-				cut()
-			} else {
-				cancel()
-			}
-		})
+		return s.begin(m.id, cancel)
 	}, func() {
 		if s != nil {
 			s.finish(m.id)
@@ -341,17 +340,16 @@ func (p *pipe) legacy(m message, s *session) {
 }
 
 // run answers a request beside others. Once it is cancelled, nothing more is sent
-// for it, and once it is cut, that it was.
-func (p *pipe) run(c *call, begin func(cancel, cut context.CancelFunc) error, finish func()) {
+// for it.
+func (p *pipe) run(c *call, begin func(context.CancelFunc) error, finish func()) {
 	ctx := leash.New(p.ctx)
 	var left atomic.Bool // by its client, who waits for no answer then
-	cut := func() { ctx.Cut(nil) }
 	cancel := func() {
 		left.Store(true)
-		cut()
+		ctx.Cut(nil)
 	}
 	c.ctx, c.life = ctx, ctx
-	if err := begin(cancel, cut); err != nil {
+	if err := begin(cancel); err != nil {
 		cancel()
 		p.refuse(c.id, codeRequest, err.Error())
 		return
@@ -385,11 +383,18 @@ func (p *pipe) answer(c *call) (r reply) {
 	return c.answer()
 }
 
-// initialize begins the session of the process. A second one takes its place.
+// initialize begins the session of the process. A second one takes its place, and what is being answered in the one before
+// is answered first: in the new one its ids may be used again.
 func (p *pipe) initialize(m message) {
 	c := p.begin(m)
 	c.ctx = p.ctx
 	r := p.answer(c)
+	if c.session != nil {
+		for _, id := range p.now().abandon() {
+			over := fail(codeInternal, "the session has begun anew; what was asked may or may not have been done")
+			_ = p.say(over.append(nil, id)) // the loop looks at what went wrong
+		}
+	}
 	_ = p.say(r.append(nil, m.id)) // the loop looks at what went wrong
 	if c.session != nil {
 		p.mu.Lock()

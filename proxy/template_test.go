@@ -173,7 +173,7 @@ func TestCompletionOfPromptByNow(t *testing.T) {
 		record, value string
 		want          bool
 	}{
-		"kept": {may, "open", true}, "revoked": {strings.ReplaceAll(may, "files.p", "files.q"), "open", false}, "a skill's": {may, "skill://hid/SKILL.md", false},
+		"kept": {may, "open", true}, "revoked": {strings.ReplaceAll(may, "files.p", "files.q"), "open", false}, "a skill's": {may, "skill://hid/SKILL.md", false}, "no file": {may, "Skill: welding", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{lists: map[string]string{"prompts/list": `"prompts":[{"name":"p","arguments":[{"name":"a"}]}]`}}

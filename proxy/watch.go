@@ -83,7 +83,7 @@ func (s *Server) move() {
 				if !w.strays() {
 					continue
 				}
-				if now := t.rewatch(uri, w, digests[uri]); now != nil {
+				if now := t.rewatch(uri, w, digests[uri]); now != nil || !w.agreed.Load() { // that is only attempted is for whoever does so
 					one.replace(uri, w, now)
 				} else {
 					one.sleep(uri, w)

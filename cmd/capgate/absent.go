@@ -15,6 +15,14 @@ import (
 // not be before somebody asks for it.
 func (w *world) absent() []capability.Finding {
 	all := w.missing()
+	if l := w.cfg.Listen; l.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
+			all = append(all, capability.Finding{
+				Code: "absent", Severity: capability.Warning, Pos: capability.Pos{File: w.cfg.File},
+				Text: fmt.Sprintf("serve does not start: the certificate of listen: %s", err), Hint: "name a certificate and its key, which whoever starts serve may read",
+			})
+		}
+	}
 	for _, name := range w.servers.keeper.Names() {
 		if err := w.servers.keeper.Check(name); err != nil {
 			all = append(all, capability.Finding{
@@ -33,7 +41,7 @@ func (w *world) logMissing(log *slog.Logger) {
 	}
 }
 
-// missing is what is absent of directories, programs and certificates.
+// missing is what is absent of directories and programs.
 func (w *world) missing() (all []capability.Finding) {
 	say := func(at capability.Pos, hint, text string, a ...any) {
 		all = append(all, capability.Finding{Code: "absent", Severity: capability.Warning, Pos: at, Text: fmt.Sprintf(text, a...), Hint: hint})
@@ -45,11 +53,6 @@ func (w *world) missing() (all []capability.Finding) {
 	file := capability.Pos{File: w.cfg.File}
 	if root := w.cfg.Sandbox; !root.IsZero() && !isThere(root.Dir) {
 		say(file, "make it, or name another under sandbox:", "there is no directory %s, which sandbox: names", root.Dir)
-	}
-	if l := w.cfg.Listen; l.Cert != "" {
-		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
-			say(file, "name a certificate and its key, which whoever starts serve may read", "serve does not start: the certificate of listen: %s", err)
-		}
 	}
 	for i := range w.cfg.Upstreams {
 		u := &w.cfg.Upstreams[i]
