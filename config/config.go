@@ -38,6 +38,9 @@ type Config struct {
 	// Above is the configuration that this one was made under, whose own files are
 	// as much out of reach; nil for one that stands by itself.
 	Above *Config
+
+	// Wrapped says that the command line has described its one upstream.
+	Wrapped bool
 }
 
 // defaultState is where state goes when nothing is said of it.

@@ -276,16 +276,19 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		d.hint = "ask the operator for a grant of " + string(v.Verb)
 		return
 	}
-	if len(v.Wanted) > 0 {
-		d.why += "; no mapping " + c.whichMapping() + "says what its arguments touch, so that only grants of tool.invoke count"
-		if hint, _ := c.wish(d, v.Wanted); hint != "" {
-			d.hint = hint
-			return
-		}
-		d.why += ", and none can be written with these arguments, but one for any"
-	}
 	if d.hint, d.blocked = c.wish(d, needs); d.hint == "" {
 		d.hint = stay + ", or ask the operator, who finds the reason in the event"
+	}
+	if len(v.Wanted) == 0 {
+		return
+	}
+	d.why += "; no mapping " + c.whichMapping() + "says what its arguments touch, so that only grants of tool.invoke count"
+	switch hint, _ := c.wish(d, v.Wanted); {
+	case d.blocked != "":
+	case hint != "" && hint != d.hint:
+		d.hint = hint
+	case c.args.Len() > 0:
+		d.why += ", and none can be written with all of these arguments, but one for any"
 	}
 }
 

@@ -340,21 +340,26 @@ const salute = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protoco
 
 // TestSessionOfBefore: what is being answered when the client begins anew over stdio is answered all the same.
 func TestSessionOfBefore(t *testing.T) {
-	begun := make(chan struct{})
+	begun, ends := make(chan struct{}), make(chan struct{})
 	s := &scripted{reply: func(ctx context.Context, _ upstream.Request, _ upstream.Sink) (upstream.Answer, error) {
-		close(begun)
+		begun <- struct{}{}
 		<-ctx.Done()
+		<-ends
 		return upstream.Answer{}, ctx.Err()
 	}}
 	w := start(t, map[string]string{"scout": reader}, files(t, s))
 	p := w.process(t.Context(), "scout")
 	p.say(salute)
-	p.tell(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"` + w.root + `/docs/a"}}}`)
-	<-begun
-	p.tell(strings.Replace(salute, `"id":1`, `"id":3`, 1))
+	for id := 2; id <= 4; id++ {
+		p.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"files__read_text_file","arguments":{"path":"%s/docs/a"}}}`, id, w.root))
+		<-begun
+	}
+	p.tell(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`) // for which nobody waits
+	p.tell(strings.Replace(salute, `"id":1`, `"id":3`, 1))                                  // as one of before
 	if first := p.hear(); !strings.Contains(first, `"id":2,"error":{"code":-32603,"message":"the session has begun anew; `) {
 		t.Fatal(first)
 	}
+	close(ends)
 	if then := p.hear(); !strings.Contains(then, `"id":3,"result"`) {
 		t.Error(then)
 	}

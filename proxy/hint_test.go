@@ -91,6 +91,10 @@ func TestHints(t *testing.T) {
 			record: docs, tool: "loose", args: `{"x":"` + strings.Repeat("a", 3000) + `"}`,
 			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
 		},
+		"the same, and the parent denies": {
+			record: docs + "parent: agents/boss\n", parent: "capabilities:\n  - fs.read: { paths: [docs] }\n",
+			tool: "loose", args: `{"x":"docs/a"}`, hint: elsewhere, blocked: "parent agents/boss would have to allow tool.invoke of it too",
+		},
 		"the same with what no grant can say": {
 			record: docs, tool: "loose", args: `{"x":""}`,
 			hint: "ask the operator for: capgate agents grant scout 'tool.invoke{tools=[up.loose]}'",
@@ -147,6 +151,9 @@ func TestHints(t *testing.T) {
 			d := denialOf(t, answer)
 			if d.Hint != c.hint {
 				t.Errorf("the hint is\n %s\nand not\n %s", d.Hint, c.hint)
+			}
+			if wide := strings.HasSuffix(c.hint, "{tools=[up.loose]}'"); wide != strings.Contains(answer.Raw, "none can be written with all of these arguments") {
+				t.Errorf("that a grant is for any arguments: %s", answer.Raw)
 			}
 			if strings.Contains(answer.Raw, "boss") {
 				t.Errorf("the agent is told of another one: %s", answer.Raw)

@@ -42,6 +42,7 @@ type session struct {
 	waiting int  // bytes in it
 	taken   bool // a stream takes from the queue
 	flights map[string]context.CancelFunc
+	left    map[string]bool // those of them that the client has cancelled
 	asked   map[string]chan outcome
 	count   uint64
 	watched map[string]*watched // resources, by URI
@@ -57,7 +58,7 @@ type outcome struct {
 func newSession(id, name string, client *wire.Doc, now time.Time) *session {
 	return &session{
 		id: id, name: name, client: client, seen: now, ended: make(chan struct{}), wake: make(chan struct{}),
-		flights: map[string]context.CancelFunc{}, asked: map[string]chan outcome{}, watched: map[string]*watched{}, dormant: map[string]*watched{},
+		flights: map[string]context.CancelFunc{}, left: map[string]bool{}, asked: map[string]chan outcome{}, watched: map[string]*watched{}, dormant: map[string]*watched{},
 	}
 }
 
@@ -91,7 +92,8 @@ func (s *session) end() {
 	}
 }
 
-// abandon cancels all requests of the session, and returns their ids: nothing else is said for them.
+// abandon cancels all requests of the session, and returns the ids of those that its client waits for: nothing else is said
+// for them.
 func (s *session) abandon() (ids [][]byte) {
 	if s == nil {
 		return nil
@@ -100,9 +102,12 @@ func (s *session) abandon() (ids [][]byte) {
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.flights)) {
 		s.flights[id]()
-		ids = append(ids, []byte(id))
+		if !s.left[id] {
+			ids = append(ids, []byte(id))
+		}
 	}
 	clear(s.flights)
+	clear(s.left)
 	return ids
 }
 
@@ -390,6 +395,7 @@ var errSameID = errors.New("a request of the same id is being answered")
 func (s *session) finish(id []byte) {
 	s.mu.Lock()
 	delete(s.flights, string(id))
+	delete(s.left, string(id))
 	s.seen = s.tenant.server.now()
 	s.mu.Unlock()
 }
@@ -398,6 +404,9 @@ func (s *session) finish(id []byte) {
 func (s *session) cancel(id []byte) {
 	s.mu.Lock()
 	cancel := s.flights[string(id)]
+	if cancel != nil {
+		s.left[string(id)] = true
+	}
 	s.mu.Unlock()
 	if cancel != nil {
 		cancel()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -383,14 +384,17 @@ func (p *pipe) answer(c *call) (r reply) {
 	return c.answer()
 }
 
-// initialize begins the session of the process. A second one takes its place, and what is being answered in the one before
-// is answered first: in the new one its ids may be used again.
+// initialize begins the session of the process. A second one takes its place, and what its client waits for of the one
+// before is answered first: in the new one its ids may be used again, as by the initialize itself.
 func (p *pipe) initialize(m message) {
 	c := p.begin(m)
 	c.ctx = p.ctx
 	r := p.answer(c)
 	if c.session != nil {
 		for _, id := range p.now().abandon() {
+			if bytes.Equal(id, m.id) {
+				continue
+			}
 			over := fail(codeInternal, "the session has begun anew; what was asked may or may not have been done")
 			_ = p.say(over.append(nil, id)) // the loop looks at what went wrong
 		}

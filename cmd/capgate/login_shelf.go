@@ -8,7 +8,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"capgate/config"
@@ -105,7 +104,7 @@ func (s *servers) oauth(u *config.Upstream) (*upstream.OAuth, error) {
 // client is who the gateway is to the authorization server of an upstream, and what it asks for.
 func (s *servers) client(u *config.Upstream) upstream.OAuthOptions {
 	o := upstream.OAuthOptions{Name: u.Name, URL: u.URL, Required: u.OAuth != nil}
-	if strings.HasPrefix(u.Name, wrappedName) {
+	if s.cfg.Wrapped {
 		o.Login = "write it into a configuration, under upstreams:, and log in to it there"
 	}
 	if u.OAuth != nil {

@@ -339,7 +339,9 @@ func TestLogin(t *testing.T) {
 	if _, err := d.dial(); err == nil || !strings.Contains(err.Error(), "capgate upstreams login tracker") {
 		t.Errorf("nobody is told what to do: %v", err)
 	}
-	if o := d.world().servers.client(&config.Upstream{Name: wrappedName + "1"}); !strings.Contains(o.Login, "into a configuration") {
+	wraps := d.world().servers
+	wraps.cfg.Wrapped = true
+	if o := wraps.client(&config.Upstream{Name: "wrapped-1"}); !strings.Contains(o.Login, "into a configuration") {
 		t.Errorf("who wraps a server is told to %s", o.Login)
 	}
 	printed, code := d.login()

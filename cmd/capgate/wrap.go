@@ -107,7 +107,7 @@ func (a *app) runWrap(ctx context.Context, o wrapped) error {
 
 // needsMapping reports whether a grant is of what tools do, which only a mapping says of them.
 func needsMapping(grant string) bool {
-	for _, verb := range []string{"tool.", "prompt.", "resource.", "provider."} {
+	for _, verb := range []string{"tool.", "prompt.", "resource.", "provider.", "rye."} {
 		if strings.HasPrefix(grant, verb) {
 			return false
 		}
@@ -195,6 +195,7 @@ func (a *app) wrapWorld(o wrapped, dir string) (w *world, found bool, err error)
 	if cfg, err = a.at(cfg, view); err != nil {
 		return nil, found, err
 	}
+	cfg.Wrapped = true
 	if cfg.Above = whole; found {
 		cfg.Tests = slices.DeleteFunc(slices.Clone(whole.Tests), isElsewhere)
 	}
@@ -390,13 +391,10 @@ func (a *app) underGrants(text *bytes.Buffer, o *wrapped, dir string, view capab
 	return nil
 }
 
-// wrappedName begins the name of a server that is in no configuration.
-const wrappedName = "wrapped-"
-
 // describe writes the server.
 func (o wrapped) describe(text *bytes.Buffer) {
 	sum := sha256.Sum256([]byte(cmp.Or(o.url, o.folder) + "\x00" + strings.Join(o.command, "\x00")))
-	name := wrappedName + hex.EncodeToString(sum[:6]) // its pins are not those of another server
+	name := "wrapped-" + hex.EncodeToString(sum[:6]) // its pins are not those of another server
 	fmt.Fprintf(text, "upstreams:\n  %s:\n    prefix: none\n    may_ask: %s\n", name, quotedList(o.mayAsk))
 	if o.url != "" {
 		fmt.Fprintf(text, "    url: %s\n", quoted(o.url))
