@@ -70,6 +70,21 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestBuiltinOfBrackets: a name with wildcards in it is that name and no other.
+func TestBuiltinOfBrackets(t *testing.T) {
+	root := tree(t, "app/[id]/p=literal", "app/i/p=another", "app/[id]/q=more", "a*b=star", "ab=none")
+	conn := open(t, "fs", builtin.Options{Root: root, Decide: holds(t, `fs.read{in=`+root.Dir+`,paths=["app/\\[id\\]/p","a\\*b"]}`)})
+	for _, s := range []step{
+		{"granted", "read", `{"path":"app/[id]/p"}`, "literal"},
+		{"beside it", "read", `{"path":"app/[id]/q"}`, "denied scope_violation"},
+		{"as a glob", "read", `{"path":"app/i/p"}`, "denied scope_violation"},
+		{"a star", "read", `{"path":"a*b"}`, "star"},
+		{"what a star is", "read", `{"path":"ab"}`, "denied scope_violation"},
+	} {
+		s.run(t, conn)
+	}
+}
+
 // TestMode: what is overwritten keeps its permission bits.
 func TestMode(t *testing.T) {
 	root := tree(t, "x=1")

@@ -69,7 +69,7 @@ func (p pinned) Real(string) (string, error) { return string(p), nil }
 
 // need is the requirement to touch a spot, or all that is beneath it as well.
 func (f *files) need(verb capability.Verb, s spot, tree bool) (*capability.Requirement, error) {
-	view := capability.View{Cwd: f.Root.Dir, FS: pinned(s.real)}
+	view := capability.View{Cwd: f.Root.Dir, FS: pinned(s.real), Plain: true}
 	where, err := view.Path(s.text)
 	if tree {
 		where, err = view.Tree(s.text)

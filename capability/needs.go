@@ -228,6 +228,9 @@ func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 		if rel == "" {
 			return spec.With(inKey.Name, root.Dir), true
 		}
+		if len(r.path.globs) == 0 {
+			return spec.With(pathsKey.Name, escapeGlob(rel)), true
+		}
 		return spec.With(pathsKey.Name, bothWays(rel)...), true
 	}
 	if len(r.path.globs) > 0 || p == "/" {

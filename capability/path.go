@@ -32,6 +32,9 @@ type View struct {
 	Told []string // what it may hang from as well: directories that the upstream is told to work in
 	Home string   // what ~ stands for; "" when that is unknown
 	FS   FS       // nil for an upstream whose files are not ours to see
+
+	// Plain is set for one that takes wildcards in a path for letters, and nothing else.
+	Plain bool
 }
 
 // Path is every way an upstream may read one path argument. A set covers it when
@@ -144,7 +147,7 @@ func (r *pathReader) text(text string) {
 		// What it stands for are its alternatives, which are texts of their own.
 	case wild && r.as == asGlob:
 		r.glob(text)
-	case wild:
+	case wild && !r.view.Plain:
 		r.glob(text)
 		fallthrough
 	default:

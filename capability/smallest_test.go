@@ -7,6 +7,26 @@ import (
 	"capgate/capability"
 )
 
+// TestPlain: to who expands nothing, a path with wildcards is the name that it is, and one pattern of it does.
+func TestPlain(t *testing.T) {
+	for plain, want := range map[bool]string{true: `fs.read{paths=["app/\\[id\\]/p"]}`, false: `fs.read{paths=["app/\\[id\\]/p",app/[id]/p]}`} {
+		p, err := capability.View{Cwd: "/w", Plain: plain}.Path("app/[id]/p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := capability.Root{Dir: "/w", Real: "/w"}
+		need := capability.File("fs.read", p)
+		spec, ok := need.Smallest(root)
+		if !ok || spec.String() != want {
+			t.Errorf("plain %t: got %s", plain, spec)
+		}
+		set, _ := capability.Compile([]capability.Spec{{Verb: "fs.read", Scope: []capability.Param{{Key: "paths", Values: []string{`app/\[id\]/p`}}}}}, capability.Options{Agent: root})
+		if set.Decide(need).Allowed() != plain {
+			t.Errorf("plain %t: %s", plain, set.Decide(need))
+		}
+	}
+}
+
 // TestSmallest: the edit that is proposed allows what was asked for, and says no
 // more than that.
 func TestSmallest(t *testing.T) {

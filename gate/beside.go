@@ -80,7 +80,9 @@ func besideOf(uri, after string) (n neighbour, ok bool) {
 	if last > 0 {
 		above += "/"
 	}
-	return neighbour{oneSpelling(segments[last]), above, after}, true
+	is := segments[last]
+	begin := strings.LastIndexAny(is, "?#&=;") + 1 // of a path in a query
+	return neighbour{oneSpelling(is[begin:]), above + is[:begin], after}, true
 }
 
 // linked are the folders above those that links lead to, on the way that is given.

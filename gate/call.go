@@ -46,8 +46,31 @@ func (t *Tool) called() (*capability.Requirement, error) {
 // everything they need allowed?
 func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	v := g.call(agent, t, args)
-	if t.Mapping == nil && !v.Decision.Allowed() && len(v.Needs) > 0 {
-		v.Wanted, _ = t.Mapping.Require(mapping.Call{Name: t.Name, Args: args}) // which was read already
+	if v.Unmapped = t.Mapping == nil; v.Decision.Allowed() || !v.Unmapped && !v.ofPaths() {
+		return v
+	}
+	view := g.view(agent, t.View, t.Roots)
+	return v.wanting(view, func(view capability.View) ([]mapping.Need, error) {
+		return t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: view})
+	})
+}
+
+// ofPaths reports whether something is needed that depends on what lies where.
+func (v Verdict) ofPaths() bool {
+	return slices.ContainsFunc(v.Needs, func(n mapping.Need) bool {
+		r := n.Requirement.Verb().Resource()
+		return r == "fs" || r == "proc"
+	})
+}
+
+// wanting is a denial with what may be asked for, as it is read without a look at the files.
+func (v Verdict) wanting(view capability.View, read func(capability.View) ([]mapping.Need, error)) Verdict {
+	if v.Decision.Allowed() || len(v.Needs) == 0 {
+		return v
+	}
+	view.FS = nil
+	if v.Wanted, _ = read(view); v.Wanted == nil { // what cannot be read so is not asked for
+		v.Wanted = []mapping.Need{}
 	}
 	return v
 }

@@ -296,7 +296,7 @@ func TestCompletesBesideFolders(t *testing.T) {
 		}
 	}
 	g := gateOf(t, map[string]string{"some.md": record(
-		`resource.read: { uris: ["docs://team/*", "docs:team/*", "docs://Übung/*", "docs://%C3%A9b/*"] }`, `fs.read: { in: `+dir+`, paths: [docs, real, link, Übung] }`,
+		`resource.read: { uris: ["docs://team/*", "docs://team?path=docs/*", "docs:team/*", "docs://Übung/*", "docs://%C3%A9b/*"] }`, `fs.read: { in: `+dir+`, paths: [docs, real, link, Übung] }`,
 	)})
 	r := served(t, "", capability.View{Cwd: dir, FS: hostfs.FS{}})
 	for _, tt := range []struct {
@@ -313,6 +313,7 @@ func TestCompletesBesideFolders(t *testing.T) {
 		{"docs:team/{a}", "a", "", nil, []string{"x"}, []string{"team-private"}},
 		{"docs://team/{.a}", "a", "", nil, []string{"x"}, []string{"team-private"}},
 		{"docs://team/{?a}", "a", "", nil, []string{"x", "team-private"}, nil},
+		{"docs://team?path=docs/{a}", "a", "", nil, []string{"x"}, []string{"docs-old"}},
 		{"docs://team/{a}", "a", "?", nil, nil, []string{"team-private"}},
 		{"docs://team/{a}", "a", "()", nil, nil, []string{"team-private"}},
 		{"docs://team/{a}", "a", "t", nil, []string{"team-private"}, nil},

@@ -46,9 +46,13 @@ type Verdict struct {
 	// Needs is everything that the call needs, as far as it could be read.
 	Needs []mapping.Need
 
-	// Wanted is the same of a call that is denied of a tool that no mapping covers, with all its arguments, also
-	// those that nothing that is held limits: what grants may be asked for by.
+	// Wanted is the same of what is denied, for the agent to ask for: paths as they are written, wherever links lead and
+	// whatever is there, as that is not for it to know, and with all arguments of a tool that no mapping covers, also
+	// those that nothing that is held limits. Nil: Needs.
 	Wanted []mapping.Need
+
+	// Unmapped says that no mapping covers the tool.
+	Unmapped bool
 
 	// Argument is the argument that the decision is about, "" for none.
 	Argument string

@@ -43,7 +43,13 @@ func (g *Gate) Prompt(agent string, t *Tool, args wire.Value) Verdict {
 	if err != nil {
 		return refused(err)
 	}
-	return t.revealing(line, g.all(line, "", needs))
+	v := t.revealing(line, g.all(line, "", needs))
+	if !v.ofPaths() {
+		return v
+	}
+	return v.wanting(g.view(agent, t.View, t.Roots), func(view capability.View) ([]mapping.Need, error) {
+		return t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: view, Limits: line.Chain.Limits})
+	})
 }
 
 // PromptName decides what concerns a prompt whose arguments are not known yet, such
@@ -96,7 +102,11 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 	if err != nil {
 		return refused(err)
 	}
-	return g.all(line, "", needs)
+	v := g.all(line, "", needs)
+	if !v.ofPaths() {
+		return v
+	}
+	return v.wanting(r.View, func(view capability.View) ([]mapping.Need, error) { return r.Mapping.Resource(r.Item, uri, view) })
 }
 
 // Readable reports whether a resource may be read at all, if only once somebody approves.

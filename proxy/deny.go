@@ -276,10 +276,14 @@ func (c *call) advise(d *denial, v gate.Verdict) {
 		d.hint = "ask the operator for a grant of " + string(v.Verb)
 		return
 	}
-	if d.hint, d.blocked = c.wish(d, needs); d.hint == "" {
+	d.hint, d.blocked = c.wish(d, needs)
+	if v.Wanted != nil && !v.Unmapped {
+		d.hint, _ = c.wish(d, v.Wanted)
+	}
+	if d.hint == "" {
 		d.hint = stay + ", or ask the operator, who finds the reason in the event"
 	}
-	if len(v.Wanted) == 0 {
+	if len(v.Wanted) == 0 || !v.Unmapped {
 		return
 	}
 	d.why += "; no mapping " + c.whichMapping() + "says what its arguments touch, so that only grants of tool.invoke count"

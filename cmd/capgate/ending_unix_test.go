@@ -50,6 +50,8 @@ func TestEndsInOrder(t *testing.T) {
 			}
 			if test.mute {
 				p.must(out.Close())
+			} else {
+				time.Sleep(200 * time.Millisecond) // in which it would end
 			}
 			fmt.Fprintln(in, call)
 			if !test.mute {

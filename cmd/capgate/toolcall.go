@@ -294,7 +294,7 @@ func (x *explanation) refuse(r *mapping.Refused, t *gate.Tool) {
 // needs is all that the call needs. The gate stops before the arguments when a
 // verb is not held; what they need is worth knowing all the same.
 func (c *explainedCall) needs(args wire.Value) ([]mapping.Need, *mapping.Refused) {
-	if len(c.verdict.Wanted) > 0 {
+	if c.verdict.Unmapped && len(c.verdict.Wanted) > 0 {
 		return c.verdict.Wanted, nil
 	}
 	if c.verdict.Verb == "" && (c.verdict.Needs != nil || c.verdict.Refused != nil) {

@@ -75,7 +75,7 @@ func (s *servers) upstream(u *config.Upstream) (*proxy.Upstream, error) {
 	case u.Builtin != "" && len(p.Narrower) > 0:
 		return nil, fmt.Errorf("%s: what single tools of a builtin declare is not in this version; write declares: of the upstream", u.Pos)
 	case u.Builtin != "":
-		p.View = capability.View{Cwd: u.Root.Dir, FS: hostfs.FS{}}
+		p.View = capability.View{Cwd: u.Root.Dir, FS: hostfs.FS{}, Plain: true}
 		p.MayAsk, p.Pins, p.PinsOf, p.Unmediated = nil, proxy.Off, nil, true // they come with this program, and ask again at every use
 		p.Open = s.openBuiltin(u)
 	case u.Command != nil:
