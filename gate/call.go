@@ -55,9 +55,11 @@ func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	})
 }
 
-// ofPaths reports whether something is needed that depends on what lies where.
+// ofPaths reports whether something may be asked for that depends on what lies where. All that is needed before
+// what is denied is allowed.
 func (v Verdict) ofPaths() bool {
-	return slices.ContainsFunc(v.Needs, func(n mapping.Need) bool {
+	from := max(0, slices.IndexFunc(v.Needs, func(n mapping.Need) bool { return n.Requirement == v.Decision.Need() }))
+	return slices.ContainsFunc(v.Needs[from:], func(n mapping.Need) bool {
 		r := n.Requirement.Verb().Resource()
 		return r == "fs" || r == "proc"
 	})

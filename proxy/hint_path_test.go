@@ -14,7 +14,7 @@ import (
 // wherever a link leads.
 func TestHintsTellNothingOfFiles(t *testing.T) {
 	up := hinted(t, &scripted{})
-	w := start(t, map[string]string{"scout": scoped("capabilities:\n  - fs.read: { paths: [docs] }\n")}, up)
+	w := start(t, map[string]string{"scout": scoped("capabilities:\n  - fs.read: { paths: [docs] }\n  - net.get: { hosts: [example.org] }\n")}, up)
 	for _, dir := range []string{"docs", "secret/real"} {
 		must(t, os.MkdirAll(filepath.Join(w.root, dir), 0o700))
 	}
@@ -36,6 +36,12 @@ func TestHintsTellNothingOfFiles(t *testing.T) {
 			if d := denialOf(t, c.request(method, params)); d.Hint != asked+last+"]}'" {
 				t.Errorf("%s of %s: %s", method, name, d.Hint)
 			}
+		}
+	}
+	for _, name := range []string{"nothing", "out"} { // besides what is denied first
+		d := denialOf(t, c.request("tools/call", `{"name":"up__fetch","arguments":{"url":"https://example.com/","path":"`+w.root+`/secret/`+name+`"}}`))
+		if !strings.HasSuffix(d.Hint, " 'net.get{hosts=[example.com]}' 'fs.read{paths=[secret/"+name+"]}'") {
+			t.Error(d.Hint)
 		}
 	}
 	d := denialOf(t, c.request("tools/call", `{"name":"up__read","arguments":{"path":"`+w.root+`/docs/out"}}`))

@@ -12,9 +12,9 @@ import (
 // hinted is a server for denials that say what to do.
 func hinted(t *testing.T, s *scripted) *proxy.Upstream {
 	s.lists = map[string]string{"tools/list": `"tools":[` + strings.Join([]string{
-		tool("read", "path"), tool("move", "from", "to"), tool("get", "url"), tool("bare", "x"), tool("many", "paths"), tool("loose", "x", "y"),
+		tool("read", "path"), tool("move", "from", "to"), tool("get", "url"), tool("bare", "x"), tool("many", "paths"), tool("loose", "x", "y"), tool("fetch", "url", "path"),
 	}, ",") + `]`}
-	m := parsed(t, "server: s\ntools:\n  read: {path: fs.read}\n  move: {from: [fs.read, fs.delete], to: fs.write}\n  get: {url: net.get}\n  bare: {x: free}\n  many: {\"paths[*]\": fs.read}\n")
+	m := parsed(t, "server: s\ntools:\n  read: {path: fs.read}\n  move: {from: [fs.read, fs.delete], to: fs.write}\n  get: {url: net.get}\n  fetch: {url: net.get, path: fs.read}\n  bare: {x: free}\n  many: {\"paths[*]\": fs.read}\n")
 	return &proxy.Upstream{Name: "up", Prefix: "up", Mapping: m, Open: s.open}
 }
 
