@@ -33,8 +33,9 @@ func oneSpelling(text string) string {
 	return strings.ToLower(text)
 }
 
-// neighbours are those of the folder that a variable stands in, as far as it is given, and whatever is nothing for it is
-// nothing. Others may be not given, or be nothing. Of a file they are also those of where links lead.
+// neighbours are those of the folder that a variable stands in, as far as it is given. What is given behind the last slash
+// and is no part of a name is left out, as servers leave it out; a variable that is not given may be nothing, or some
+// text. Of a file they are also those of where links lead.
 func (r *Resources) neighbours(c Completing, isPath bool) (all []neighbour) {
 	head, expression, _, _ := c.place(c.Name)
 	_, tail, _ := strings.Cut(c.Template[len(head):], "}")
@@ -81,8 +82,8 @@ func besideOf(uri, after string) (n neighbour, ok bool) {
 		above += "/"
 	}
 	is := segments[last]
-	begin := strings.LastIndexAny(is, "?#&=;") + 1 // of a path in a query
-	return neighbour{oneSpelling(is[begin:]), above + is[:begin], after}, true
+	begin := strings.LastIndexAny(is, "?#&=;") + 1 // of a path in a query, which may be the root of all
+	return neighbour{oneSpelling(is[begin:]), above + is[:begin], after}, begin < len(is)
 }
 
 // linked are the folders above those that links lead to, on the way that is given.

@@ -46,13 +46,17 @@ func (t *Tool) called() (*capability.Requirement, error) {
 // everything they need allowed?
 func (g *Gate) Call(agent string, t *Tool, args wire.Value) Verdict {
 	v := g.call(agent, t, args)
-	if v.Unmapped = t.Mapping == nil; v.Decision.Allowed() || !v.Unmapped && !v.ofPaths() {
+	if v.Unmapped = t.Mapping == nil; !v.differs(t.View) {
 		return v
 	}
-	view := g.view(agent, t.View, t.Roots)
-	return v.wanting(view, func(view capability.View) ([]mapping.Need, error) {
+	return v.wanting(g.view(agent, t.View, t.Roots), func(view capability.View) ([]mapping.Need, error) {
 		return t.Mapping.Require(mapping.Call{Name: t.Name, Args: args, View: view})
 	})
+}
+
+// differs reports whether what is asked for may be something else than what is needed, as a view has it.
+func (v Verdict) differs(view capability.View) bool {
+	return !v.Decision.Allowed() && len(v.Needs) > 0 && (v.Unmapped || view.FS != nil && v.ofPaths())
 }
 
 // ofPaths reports whether something may be asked for that depends on what lies where. All that is needed before
@@ -67,9 +71,6 @@ func (v Verdict) ofPaths() bool {
 
 // wanting is a denial with what may be asked for, as it is read without a look at the files.
 func (v Verdict) wanting(view capability.View, read func(capability.View) ([]mapping.Need, error)) Verdict {
-	if v.Decision.Allowed() || len(v.Needs) == 0 {
-		return v
-	}
 	view.FS = nil
 	if v.Wanted, _ = read(view); v.Wanted == nil { // what cannot be read so is not asked for
 		v.Wanted = []mapping.Need{}

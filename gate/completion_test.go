@@ -250,16 +250,7 @@ func TestCompletionBesideTheFence(t *testing.T) {
 		{"cfg/pi/", []string{"x", "cfg/pi/x", "pia"}, []string{"pins", "cfg/pins", "cfg/pi/pins"}}, // and of one to which it is cfg/pi
 	} {
 		may := g.Completes("agents/all", r, gate.Completing{Template: "file:///w/{+p}", Name: "p", Value: tt.value})
-		for _, text := range tt.told {
-			if !may(text) {
-				t.Errorf("with %q %s is not told", tt.value, text)
-			}
-		}
-		for _, text := range tt.untold {
-			if may(text) {
-				t.Errorf("with %q %s is told", tt.value, text)
-			}
-		}
+		tellings(t, may, "file:///w/{+p} with "+tt.value, tt.told, tt.untold)
 	}
 }
 
@@ -296,7 +287,7 @@ func TestCompletesBesideFolders(t *testing.T) {
 		}
 	}
 	g := gateOf(t, map[string]string{"some.md": record(
-		`resource.read: { uris: ["docs://team/*", "docs://team?path=docs/*", "docs:team/*", "docs://Übung/*", "docs://%C3%A9b/*"] }`, `fs.read: { in: `+dir+`, paths: [docs, real, link, Übung] }`,
+		`resource.read: { uris: ["docs://team/*", "docs://team?path=docs/*", "docs://all?path=/*", "docs:team/*", "docs://Übung/*", "docs://%C3%A9b/*"] }`, `fs.read: { in: `+dir+`, paths: [docs, real, link, Übung] }`,
 	)})
 	r := served(t, "", capability.View{Cwd: dir, FS: hostfs.FS{}})
 	for _, tt := range []struct {
@@ -314,6 +305,7 @@ func TestCompletesBesideFolders(t *testing.T) {
 		{"docs://team/{.a}", "a", "", nil, []string{"x"}, []string{"team-private"}},
 		{"docs://team/{?a}", "a", "", nil, []string{"x", "team-private"}, nil},
 		{"docs://team?path=docs/{a}", "a", "", nil, []string{"x"}, []string{"docs-old"}},
+		{"docs://all?path=/{a}", "a", "", nil, []string{"x"}, nil},
 		{"docs://team/{a}", "a", "?", nil, nil, []string{"team-private"}},
 		{"docs://team/{a}", "a", "()", nil, nil, []string{"team-private"}},
 		{"docs://team/{a}", "a", "t", nil, []string{"team-private"}, nil},
@@ -326,16 +318,7 @@ func TestCompletesBesideFolders(t *testing.T) {
 		{"file://" + dir + "/docs/{p}", "p", "sub", nil, []string{"sub", "real-private"}, nil},
 	} {
 		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: tt.name, Value: tt.value, Others: tt.others})
-		for _, text := range tt.told {
-			if !may(text) {
-				t.Errorf("of %s with %q it is not told that it may be %q", tt.template, tt.value, text)
-			}
-		}
-		for _, text := range tt.untold {
-			if may(text) {
-				t.Errorf("of %s with %q it is told that it may be %q", tt.template, tt.value, text)
-			}
-		}
+		tellings(t, may, tt.template+" with "+tt.value, tt.told, tt.untold)
 	}
 }
 
@@ -382,6 +365,21 @@ func TestCompletionNames(t *testing.T) {
 	}
 }
 
+// tellings looks at what a variable may be told to go on to be, and what not.
+func tellings(t *testing.T, may func(text string) bool, of string, told, untold []string) {
+	t.Helper()
+	for _, text := range told {
+		if !may(text) {
+			t.Errorf("of %s it is not told that it may be %q", of, text)
+		}
+	}
+	for _, text := range untold {
+		if may(text) {
+			t.Errorf("of %s it is told that it may be %q", of, text)
+		}
+	}
+}
+
 // TestCompletes: a variable goes on to be what may be read, however a server says it.
 func TestCompletes(t *testing.T) {
 	g := gateOf(t, map[string]string{"some.md": record(
@@ -424,16 +422,7 @@ func TestCompletes(t *testing.T) {
 			name = "b"
 		}
 		may := g.Completes("agents/some", r, gate.Completing{Template: tt.template, Name: name, Value: tt.value, Others: tt.others})
-		for _, text := range tt.told {
-			if !may(text) {
-				t.Errorf("of %s with %q it is not told that it may be %q", tt.template, tt.value, text)
-			}
-		}
-		for _, text := range tt.untold {
-			if may(text) {
-				t.Errorf("of %s with %q it is told that it may be %q", tt.template, tt.value, text)
-			}
-		}
+		tellings(t, may, tt.template+" with "+tt.value, tt.told, tt.untold)
 	}
 }
 

@@ -44,7 +44,7 @@ func (g *Gate) Prompt(agent string, t *Tool, args wire.Value) Verdict {
 		return refused(err)
 	}
 	v := t.revealing(line, g.all(line, "", needs))
-	if !v.ofPaths() {
+	if !v.differs(t.View) {
 		return v
 	}
 	return v.wanting(g.view(agent, t.View, t.Roots), func(view capability.View) ([]mapping.Need, error) {
@@ -103,7 +103,7 @@ func (g *Gate) Resource(agent string, r *Resources, uri string) Verdict {
 		return refused(err)
 	}
 	v := g.all(line, "", needs)
-	if !v.ofPaths() {
+	if !v.differs(r.View) {
 		return v
 	}
 	return v.wanting(r.View, func(view capability.View) ([]mapping.Need, error) { return r.Mapping.Resource(r.Item, uri, view) })
