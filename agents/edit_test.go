@@ -9,6 +9,7 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
+	"capgate/capability/hostfs"
 )
 
 // TestEdit makes the changes of each case and compares the whole file.
@@ -62,7 +63,7 @@ func edited(t *testing.T, name, before, lines string) string {
 }
 
 // linked is a file system in which ~/p/link leads to /etc.
-type linked struct{}
+type linked struct{ hostfs.FS }
 
 func (linked) Real(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, home+"/p/link"); ok {

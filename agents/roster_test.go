@@ -15,6 +15,7 @@ import (
 
 	"capgate/agents"
 	"capgate/capability"
+	"capgate/capability/hostfs"
 )
 
 // write puts a file below a folder.
@@ -109,7 +110,7 @@ func TestLoadLinks(t *testing.T) {
 
 // mounted is a file system in which ~/w is a link to /data/w, and its folder up one
 // to what is above it.
-type mounted struct{}
+type mounted struct{ hostfs.FS }
 
 func (mounted) Real(path string) (string, error) {
 	switch rest, ok := strings.CutPrefix(path, home+"/w"); {
@@ -423,7 +424,10 @@ func BenchmarkChain(b *testing.B) {
 }
 
 // counted is a file system that counts how often it is asked.
-type counted struct{ asked *atomic.Int64 }
+type counted struct {
+	hostfs.FS
+	asked *atomic.Int64
+}
 
 func (c counted) Real(path string) (string, error) {
 	c.asked.Add(1)
@@ -434,7 +438,7 @@ func (c counted) Real(path string) (string, error) {
 // for each skill: looked for each time, it took longer than all the rest where there are
 // many grants, and what an agent makes of the folders there could make it take minutes.
 func TestBase(t *testing.T) {
-	view := capability.View{Cwd: home, Home: home, FS: counted{new(atomic.Int64)}}
+	view := capability.View{Cwd: home, Home: home, FS: counted{asked: new(atomic.Int64)}}
 	config, err := capability.ParseRoot("~/w", "", view)
 	if err != nil {
 		t.Fatal(err)

@@ -63,13 +63,16 @@ func beneath(p, dir string) bool {
 
 // pinned is a file-system view in which every path leads to where this one was
 // found to lead. What is decided on is then that place, and the path as written.
-type pinned string
+type pinned struct {
+	hostfs.FS
+	place string
+}
 
-func (p pinned) Real(string) (string, error) { return string(p), nil }
+func (p pinned) Real(string) (string, error) { return p.place, nil }
 
 // need is the requirement to touch a spot, or all that is beneath it as well.
 func (f *files) need(verb capability.Verb, s spot, tree bool) (*capability.Requirement, error) {
-	view := capability.View{Cwd: f.Root.Dir, FS: pinned(s.real), Plain: true}
+	view := capability.View{Cwd: f.Root.Dir, FS: pinned{place: s.real}, Plain: true}
 	where, err := view.Path(s.text)
 	if tree {
 		where, err = view.Tree(s.text)

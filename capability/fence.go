@@ -222,7 +222,7 @@ func (p Path) reaches(dir string, above bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return mayMeet(glob, subtreeFolded(dir)) })
+	return slices.ContainsFunc(p.everyGlob(), func(glob *pattern.Pattern) bool { return mayMeet(glob, subtreeFolded(dir)) })
 }
 
 // beneathFolded is beneath for names that may differ in case.
@@ -275,7 +275,7 @@ func (f Fence) hides(p Path, whole bool) bool {
 	}
 	whole = whole || len(p.globs) > 0
 	return slices.ContainsFunc(p.readings, func(reading string) bool { return f.names(reading, whole) }) ||
-		slices.ContainsFunc(p.globs, f.hidesSome)
+		slices.ContainsFunc(p.everyGlob(), f.hidesSome)
 }
 
 // names reports whether a path ends in the name of a hidden file, or of a folder when
@@ -299,7 +299,7 @@ func (f Fence) hidesSome(glob *pattern.Pattern) bool { return standsFor(glob, f.
 // name, or is one that such a folder lies in.
 func (f Fence) seals(p Path) bool {
 	return len(f.beneath) > 0 && (slices.ContainsFunc(p.readings, f.inNamed) ||
-		slices.ContainsFunc(p.globs, func(glob *pattern.Pattern) bool { return standsFor(glob, f.named()) }))
+		slices.ContainsFunc(p.everyGlob(), func(glob *pattern.Pattern) bool { return standsFor(glob, f.named()) }))
 }
 
 func (f Fence) inNamed(reading string) bool {

@@ -1,8 +1,10 @@
 package capability
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -24,7 +26,18 @@ type FS interface {
 	// does not exist is fine when it holds no "..". Loops, and whatever may not
 	// be looked at, are errors.
 	Real(path string) (string, error)
+
+	// List returns what lies in a directory, in any order: nothing where there is none,
+	// and [ErrNoDirectory] where there is something else.
+	List(dir string) ([]fs.DirEntry, error)
 }
+
+// What a file system may say of a place: that nothing could lie in it, and that it takes
+// too long to look up.
+var (
+	ErrNoDirectory = errors.New("it is no directory")
+	ErrTooMuch     = errors.New("it takes too long to look up")
+)
 
 // View is how one upstream reads a path argument.
 type View struct {
@@ -43,6 +56,7 @@ type Path struct {
 	raw      string
 	readings []string           // canonical and absolute; a final slash asks for a directory
 	globs    []*pattern.Pattern // absolute; of a tree, what is beneath the readings
+	links    *links             // what globs meet among the files; nil where none is looked up
 	opaque   string             // why it has a reading that nothing can cover
 }
 
@@ -51,12 +65,14 @@ func (p Path) String() string { return p.raw }
 
 // Opaque says why no grant can cover the path, "" when one could. It tells
 // nothing about the file system but what the text itself says: a path that cannot
-// be resolved reads as one that is merely outside.
+// be resolved reads as one that is merely outside. Of a glob that is covered it also
+// says that it meets too much.
 func (p Path) Opaque() string {
-	if p.opaque == opaqueLink {
-		return ""
+	_, met := p.links.known()
+	if why := cmp.Or(p.opaque, met); why != opaqueLink && p.opaque != opaqueMet {
+		return why
 	}
-	return p.opaque
+	return ""
 }
 
 // Readings returns the absolute paths the argument may stand for, the most
@@ -72,9 +88,10 @@ func (v View) Path(raw string) (Path, error) { return v.read(raw, asPath) }
 // lie beneath it are not looked at. An error is always a [*Malformed].
 func (v View) Tree(raw string) (Path, error) { return v.read(raw, asTree) }
 
-// Glob reads an argument that is a glob. Links are followed up to the first
-// segment with a wildcard, not among what the wildcards match. An error is
-// always a [*Malformed].
+// Glob reads an argument that is a glob. Links among what it matches are followed, as
+// they are for any path with wildcards, once all that it stands for without them is
+// covered: no one else learns from a denial, or how long it took, what lies there. An
+// error is always a [*Malformed].
 func (v View) Glob(raw string) (Path, error) { return v.read(raw, asGlob) }
 
 // role is what an argument is said to be.
@@ -98,6 +115,9 @@ func (v View) read(raw string, as role) (Path, error) {
 			break
 		}
 		r.text(text)
+	}
+	if len(r.wild) > 0 && v.FS != nil {
+		r.links = &links{view: v, as: as, texts: r.wild}
 	}
 	return r.Path, nil
 }
@@ -137,22 +157,25 @@ type pathReader struct {
 	Path
 	view View
 	as   role
+	wild []string // texts that somebody may expand
 }
 
 // text adds what one text of the argument stands for.
 func (r *pathReader) text(text string) {
-	wild := strings.ContainsAny(text, wildcards)
+	wild, operates := strings.ContainsAny(text, wildcards), hasOperator(text)
 	switch {
 	case r.as == asGlob && len(alternatives(text)) > 1:
-		// What it stands for are its alternatives, which are texts of their own.
-	case wild && r.as == asGlob:
+		return // what it stands for are its alternatives, which are texts of their own
+	case r.as == asGlob && (wild || operates):
 		r.glob(text)
-	case wild && !r.view.Plain:
+		return
+	case r.view.Plain:
+	case wild:
 		r.glob(text)
-		fallthrough
-	default:
-		r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
+	case operates:
+		r.wild = append(r.wild, text)
 	}
+	r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
 }
 
 // add adds a place, and what is beneath it for a tree.
@@ -175,21 +198,24 @@ func asksDirectory(text string) bool {
 // glob adds the patterns that a text with wildcards stands for: the fixed
 // directory in front of them, resolved, and the rest below it.
 func (r *pathReader) glob(text string) {
-	if hasParent(text) || climbs(text) || r.as == asGlob && isExtended(text) {
+	if hasParent(text) || climbs(text) || r.as == asGlob && (text[0] == '!' || hasOperator(text)) {
 		r.opaque = opaqueGlob
 		return
 	}
-	cut := strings.LastIndexByte(text[:strings.IndexAny(text, wildcards)], '/') + 1
-	if r.as == asTree {
-		r.each(text[:cut], func(place string) { r.add(place, false) })
-		return
-	}
-	rest, err := parseGlob(text[cut:])
-	if err != nil {
+	dir, rest := cutGlob(text)
+	p, err := parseGlob(rest)
+	if err != nil && r.as != asTree {
 		r.opaque = opaqueGlob
 		return
 	}
-	r.each(text[:cut], func(place string) { r.globs = append(r.globs, pattern.Under(place, rest)) })
+	r.each(dir, func(place string) {
+		if r.as == asTree {
+			r.add(place, false)
+		} else {
+			r.globs = append(r.globs, pattern.Under(place, p))
+		}
+	})
+	r.wild = append(r.wild, text)
 }
 
 // climbs reports whether a segment with wildcards could stand for "..": shells
@@ -231,13 +257,32 @@ func (r *pathReader) physical(full string, visit func(place string)) {
 	if r.view.FS == nil {
 		return
 	}
-	target, err := r.view.FS.Real(full)
-	if err != nil || !strings.HasPrefix(target, "/") || path.Clean(target) != target {
-		r.opaque = opaqueLink
+	target, err := resolve(r.view.FS, full)
+	if err != nil {
+		r.unresolved(err)
 		return
 	}
 	visit(target)
 }
+
+// unresolved says that nobody can tell where the path leads.
+func (r *pathReader) unresolved(err error) {
+	r.opaque = opaqueLink
+	if errors.Is(err, ErrTooMuch) {
+		r.opaque = opaqueMet
+	}
+}
+
+// resolve is Real of a file system, which is held to what it says.
+func resolve(files FS, full string) (string, error) {
+	target, err := files.Real(full)
+	if err == nil && (!strings.HasPrefix(target, "/") || path.Clean(target) != target) {
+		err = errUnclean
+	}
+	return target, err
+}
+
+var errUnclean = errors.New("it leads to no clean place")
 
 // absolute returns the places a text may mean, not cleaned; one is empty when
 // what it hangs from is not known.
@@ -265,13 +310,30 @@ func below(base, text string) string {
 // wildcards are the characters that make a text a glob to those who expand it.
 const wildcards = "*?["
 
-// isExtended reports whether a glob excludes or uses operators beyond wildcards.
-func isExtended(glob string) bool {
-	if glob[0] == '!' {
-		return true
+// operator returns where the first operator beyond wildcards begins, as in @(a), and
+// what is behind the last; before is negative where there is none.
+func operator(glob string) (before, behind int) {
+	for i := 1; i < len(glob); i++ {
+		if glob[i] == '(' && strings.IndexByte("@+!?*", glob[i-1]) >= 0 {
+			return i - 1, max(i, strings.LastIndexByte(glob, ')')) + 1
+		}
 	}
-	open := strings.IndexByte(glob, '(')
-	return open > 0 && strings.IndexByte("@+!?*", glob[open-1]) >= 0
+	return -1, -1
+}
+
+func hasOperator(glob string) bool {
+	before, _ := operator(glob)
+	return before >= 0
+}
+
+// cutGlob splits a glob in front of the first segment that is more than a name.
+func cutGlob(text string) (dir, rest string) {
+	first := strings.IndexAny(text, wildcards)
+	if before, _ := operator(text); before >= 0 && (first < 0 || before < first) {
+		first = before
+	}
+	cut := strings.LastIndexByte(text[:first], '/') + 1
+	return text[:cut], text[cut:]
 }
 
 // errGlob says that a glob's extent is not known.

@@ -299,6 +299,7 @@ func TestPathReadings(t *testing.T) {
 
 // brokenFS answers what no file system should.
 type brokenFS struct {
+	hostfs.FS
 	real string
 	err  error
 }

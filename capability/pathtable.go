@@ -1,6 +1,8 @@
 package capability
 
 import (
+	"slices"
+
 	"capgate/capability/pattern"
 )
 
@@ -82,14 +84,20 @@ func (t *pathTable) covers(p Path) (n int32, ok bool) {
 			n = by
 		}
 	}
-	for _, g := range p.globs {
-		by, ok := t.contains(g)
-		if !ok {
-			return 0, false
-		}
-		if n < 0 {
-			n = by
-		}
+	all := func(globs []*pattern.Pattern) bool {
+		return !slices.ContainsFunc(globs, func(g *pattern.Pattern) bool {
+			by, ok := t.contains(g)
+			if n < 0 {
+				n = by
+			}
+			return !ok
+		})
+	}
+	if !all(p.globs) {
+		return 0, false
+	}
+	if met, opaque := p.met(); opaque != "" || !all(met) { // what is beyond that is not looked at
+		return 0, false
 	}
 	return n, n >= 0
 }

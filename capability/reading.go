@@ -25,6 +25,7 @@ const (
 	opaqueGlob     = "is a glob that cannot be bounded"
 	opaqueBase     = "hangs from a directory that is not known: write the whole path, from / on"
 	opaqueLink     = "cannot be resolved"
+	opaqueMet      = "matches more than can be looked at for where its links lead"
 	opaqueRest     = "goes on with a whole path behind its beginning"
 )
 

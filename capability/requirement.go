@@ -423,7 +423,8 @@ func commandLine(words []string) string {
 // Also returns what else a path may be read as, and where its links lead: all of it
 // is decided on.
 func (r *Requirement) Also() []string {
-	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs) < 2 {
+	met, _ := r.path.links.known()
+	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs)+len(met) < 2 {
 		return nil
 	}
 	first := r.Canonical()
@@ -433,7 +434,7 @@ func (r *Requirement) Also() []string {
 			also = append(also, text)
 		}
 	}
-	for _, glob := range r.path.globs {
+	for _, glob := range slices.Concat(r.path.globs, met) {
 		add(glob.String())
 	}
 	for _, reading := range r.path.readings {

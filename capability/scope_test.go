@@ -3,6 +3,7 @@ package capability_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +117,8 @@ func (l links) Real(p string) (string, error) {
 	}
 	return p, nil
 }
+
+func (links) List(string) ([]fs.DirEntry, error) { return nil, nil }
 
 // TestLinkedRoots: a root may be a link itself; what hangs from it is known by
 // both names, and a root that leads out of the outer one is outside (R-EGG-16).

@@ -138,6 +138,8 @@ func (l linked) Real(dir string) (string, error) {
 	return place, nil
 }
 
+func (linked) List(string) ([]fs.DirEntry, error) { return nil, nil }
+
 func TestLinks(t *testing.T) {
 	v := view()
 	v.FS = linked{"/srv/gate/work": "/data", "/srv/gate/b": "/srv/gate/a", "/srv/gate/loop": "", "/srv/gate/all": "/"}

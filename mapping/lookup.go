@@ -1,6 +1,10 @@
 package mapping
 
-import "capgate/capability"
+import (
+	"io/fs"
+
+	"capgate/capability"
+)
 
 // mostLooked is what it may cost to look up all the paths of one call, as the file system
 // counts it: a thousand that lie deep take minutes, which nobody who asks could end.
@@ -11,6 +15,8 @@ type measured interface {
 	// Within is Real of [capability.FS]. What it costs is taken off the effort, and once
 	// nothing is left, it fails.
 	Within(path string, effort *int) (string, error)
+	// ListWithin is List, in the same way.
+	ListWithin(dir string, effort *int) ([]fs.DirEntry, error)
 }
 
 // lookups are those of one call.
@@ -21,6 +27,9 @@ type lookups struct {
 
 // Real looks one path up.
 func (l *lookups) Real(path string) (string, error) { return l.files.Within(path, &l.left) }
+
+// List looks at one directory.
+func (l *lookups) List(dir string) ([]fs.DirEntry, error) { return l.files.ListWithin(dir, &l.left) }
 
 // measure has the paths of the call looked up with one effort.
 func (r *reading) measure() {

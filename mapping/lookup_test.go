@@ -3,15 +3,20 @@ package mapping_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"capgate/capability"
+	"capgate/capability/hostfs"
 	"capgate/mapping"
 )
 
 // slow is a file system in which each look costs something.
-type slow struct{ cost int }
+type slow struct {
+	hostfs.FS
+	cost int
+}
 
 func (slow) Real(string) (string, error) { return "", errors.New("nobody counts this") }
 
@@ -40,7 +45,7 @@ func TestLookups(t *testing.T) {
 		}
 		words[0] = `"ls"`
 		c := callOf(t, `{"p":[`+strings.Join(words, ",")+`]}`)
-		c.View.FS = slow{test.cost}
+		c.View.FS = slow{cost: test.cost}
 		needs, err := parseTool(t, test.role).Require(c)
 		refused := (*mapping.Refused)(nil)
 		switch errors.As(err, &refused); {
@@ -56,10 +61,41 @@ func TestLookups(t *testing.T) {
 func TestLookupsOfResource(t *testing.T) {
 	var none *mapping.Mapping
 	for cost, want := range map[int]capability.Code{1 << 10: "", 1 << 19: capability.LimitExceeded} {
-		_, err := none.Resource("s", "file:///w/%2541%2542", capability.View{Cwd: "/w", FS: slow{cost}})
+		_, err := none.Resource("s", "file:///w/%2541%2542", capability.View{Cwd: "/w", FS: slow{cost: cost}})
 		refused := (*mapping.Refused)(nil)
 		if errors.As(err, &refused) != (want != "") || refused != nil && refused.Code != want {
 			t.Errorf("%d: %v", cost, err)
+		}
+	}
+}
+
+// TestLookupsOfGlobs: so are the directories that globs look into.
+func TestLookupsOfGlobs(t *testing.T) {
+	tool := parseTool(t, `{ "p[*]": { verb: fs.read, glob: true } }`)
+	base := t.TempDir()
+	if err := os.MkdirAll(base+strings.Repeat("/d", 40), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root := capability.Root{Dir: base, Real: base}
+	set, findings := capability.Compile([]capability.Spec{{Verb: "fs.read", Scope: []capability.Param{{Key: "paths", Values: []string{"."}}}}}, capability.Options{Config: root})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	for n, want := range map[int]bool{10: true, 1000: false} {
+		c := callOf(t, `{"p":["`+strings.Repeat(`**","`, n)+`x"]}`)
+		c.View = capability.View{Cwd: base, FS: hostfs.FS{}}
+		needs, err := tool.Require(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := ""
+		for _, need := range needs {
+			if d := set.Decide(need.Requirement); !d.Allowed() && why == "" {
+				why = d.String()
+			}
+		}
+		if (why == "") != want || !want && !strings.Contains(why, "more than can be looked at") {
+			t.Errorf("%d globs: %s", n, why)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"capgate/capability"
 )
 
 // maxEntries is how many names of a directory are compared with one that is not
@@ -44,7 +46,7 @@ func alike(dir, name string, most int, effort *int) (string, error) {
 		}
 		switch {
 		case *effort < 0:
-			return "", errEffort
+			return "", capability.ErrTooMuch
 		case norm.NFC.String(other) != plain:
 		case found != "":
 			return "", fmt.Errorf("%q could be %q or %q", name, found, other)

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
+
+	"capgate/capability"
 )
 
 const (
@@ -19,10 +23,11 @@ const (
 	maxEffort    = 1 << 18
 	depthOfOne   = 8 // bytes of a place that cost one more
 	effortOfName = 2
-	lengthOfOne  = 2 // bytes of a name with accents that cost one more
-)
 
-var errEffort = errors.New("it takes too long to look up")
+	effortOfList  = 32 // to look into a directory
+	effortOfEntry = 4  // for each name in it
+	lengthOfOne   = 2  // bytes of a name with accents that cost one more
+)
 
 // FS is the file system of this machine. The zero value is ready to use; it
 // keeps nothing between calls.
@@ -52,6 +57,40 @@ func (FS) Within(path string, effort *int) (string, error) {
 		return "/", nil
 	}
 	return string(w.at), nil
+}
+
+// List returns what lies in a directory.
+func (f FS) List(dir string) ([]fs.DirEntry, error) {
+	effort := maxEffort
+	return f.ListWithin(dir, &effort)
+}
+
+// ListWithin is List for one of several directories, which share an effort as in Within.
+func (FS) ListWithin(dir string, effort *int) ([]fs.DirEntry, error) {
+	if *effort -= effortOfList + len(dir)/depthOfOne; *effort < 0 {
+		return nil, capability.ErrTooMuch
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, capability.ErrNoDirectory
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(*effort/effortOfEntry + 1)
+	if *effort -= effortOfEntry * len(entries); *effort < 0 {
+		return nil, capability.ErrTooMuch
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, err
 }
 
 // walk is a path half resolved.
@@ -95,7 +134,7 @@ func (w *walk) enter(parent int, more bool) error {
 		return fmt.Errorf("%s names what is open or numbered elsewhere", place)
 	}
 	if *w.effort -= 1 + len(place)/depthOfOne; *w.effort < 0 {
-		return errEffort
+		return capability.ErrTooMuch
 	}
 	info, err := os.Lstat(place)
 	switch {

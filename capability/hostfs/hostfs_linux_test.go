@@ -2,6 +2,7 @@ package hostfs_test
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -29,8 +30,10 @@ func TestRealRefusesMagicLinks(t *testing.T) {
 // What may not be looked at is an error, never a missing tail.
 func TestRealClosedDirectory(t *testing.T) {
 	base := dir(t, nil, "closed/a")
-	if err := os.Chmod(base+"/closed", 0); err != nil {
-		t.Fatal(err)
+	for at, mode := range map[string]os.FileMode{base + "/closed": 0, filepath.Dir(base): 0o755} {
+		if err := os.Chmod(at, mode); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Cleanup(func() { _ = os.Chmod(base+"/closed", 0o700) })
 	if os.Geteuid() == 0 {
@@ -44,5 +47,8 @@ func TestRealClosedDirectory(t *testing.T) {
 	}
 	if got, err := (hostfs.FS{}).Real(base + "/closed/a"); err == nil {
 		t.Errorf("got %q", got)
+	}
+	if got, err := (hostfs.FS{}).List(base + "/closed"); err == nil {
+		t.Errorf("found %v", got)
 	}
 }

@@ -1,9 +1,11 @@
 package hostfs_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -278,5 +280,53 @@ func TestEffortOfLongNames(t *testing.T) {
 	effort := 1 << 10
 	if _, err := (hostfs.FS{}).Within(dir(t, nil, names...)+"/\u00e9", &effort); err == nil || effort >= 0 {
 		t.Errorf("%d is left, %v", effort, err)
+	}
+}
+
+// TestList: what lies in a directory, and that something else is none.
+func TestList(t *testing.T) {
+	base := dir(t, map[string]string{"some/link": "sub", "link": "some", "round": "round"}, "some/sub", "empty")
+	if err := os.WriteFile(base+"/some/file", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		"some": "file=---------- link=L--------- sub=d---------", "link": "file=---------- link=L--------- sub=d---------", "empty": "", "none": "", "none/more": "", "some/file/more": "",
+	} {
+		entries, err := hostfs.FS{}.List(base + "/" + dir)
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Name()+"="+e.Type().String())
+		}
+		if slices.Sort(got); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v", dir, got, err)
+		}
+	}
+	if entries, err := (hostfs.FS{}).List(base + "/some/file"); !errors.Is(err, capability.ErrNoDirectory) {
+		t.Errorf("a file: %v, %v", entries, err)
+	}
+	if entries, err := (hostfs.FS{}).List(base + "/round"); err == nil || errors.Is(err, capability.ErrNoDirectory) {
+		t.Errorf("a link that leads nowhere else: %v, %v", entries, err)
+	}
+	if entries, err := (hostfs.FS{}).List(base + "/" + strings.Repeat("long/", 1000)); err == nil {
+		t.Errorf("a path that is too long: %v", entries)
+	}
+}
+
+// TestEffortOfList: each name costs something, and once nothing is left, none is told.
+func TestEffortOfList(t *testing.T) {
+	var names []string
+	for i := range 100 {
+		names = append(names, strconv.Itoa(i))
+	}
+	base := dir(t, nil, names...)
+	for effort, want := range map[int]int{1 << 18: 100, 500 + len(base)/8: 100, 300: 0, 31: 0} {
+		left := effort
+		entries, err := hostfs.FS{}.ListWithin(base, &left)
+		if len(entries) != want || (err == nil) != (want > 0) || left >= 0 && effort-left < 4*want {
+			t.Errorf("with %d: %d entries, %v, %d left", effort, len(entries), err, left)
+		}
+		if _, err := (hostfs.FS{}).ListWithin(base, &left); effort < 1000 && err == nil {
+			t.Errorf("with what is left of %d: looked again", effort)
+		}
 	}
 }

@@ -37,6 +37,9 @@ type explanation struct {
 // unapproved is why no edit but one would allow what somebody has to say yes to first.
 const unapproved = "no grant changes that: there is no way to say yes yet, but to take it out of approve:"
 
+// mostAlso is how many of the places are shown that links lead to.
+const mostAlso = 16
+
 // edit is one change of a record.
 type edit struct {
 	Agent string `json:"agent"`
@@ -254,8 +257,11 @@ func (a *app) printExplanation(x explanation) {
 	u.row("argument", x.Argument, "")
 	a.printNeeds(x)
 	u.row("grant", x.Grant, u.short(x.Source))
-	for _, place := range x.Also {
+	for _, place := range x.Also[:min(len(x.Also), mostAlso)] {
 		u.row("also", place, "")
+	}
+	if more := len(x.Also) - mostAlso; more > 0 {
+		u.row("also", fmt.Sprintf("%d more, which --json shows", more), "")
 	}
 	if x.Why != x.Blocked { // else it is said below
 		u.row("because", u.short(x.Why), "")

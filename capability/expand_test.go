@@ -1,0 +1,459 @@
+package capability_test
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"capgate/capability"
+	"capgate/capability/hostfs"
+)
+
+// linkTree is a directory of links, some of which lead out of work.
+func linkTree(t testing.TB) string {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf"} {
+		if err := os.MkdirAll(path.Dir(base+"/"+file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(base+"/"+file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{
+		"work/link":         "../out",
+		"work/Höhle":        "../out",
+		"work/mixed/inner":  "../plain",
+		"work/mixed/round":  "..",
+		"work/mixed/file":   "../../out/key.txt",
+		"work/venv":         "../out/key.txt",
+		"work/second/again": "third",
+		"work/second/third": "../../out",
+		"work/loop/a":       "b",
+		"work/loop/b":       "a",
+		"work/gone/dangles": "../../out/none",
+		"work/only/sub/f":   "../../../out/key.txt",
+		"work/only/g":       "../../out/key.txt",
+		"work/zlink":        "plain/sub",
+		"out/back":          "../work/plain",
+	} {
+		if err := os.MkdirAll(path.Dir(base+"/"+link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, base+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+// TestExpansion: where a text with wildcards meets a link, where that leads has to be
+// covered as well, for whoever expands it (R-SEC-05).
+func TestExpansion(t *testing.T) {
+	const never = "deny, whatever is granted"
+	base := linkTree(t)
+	view := capability.View{Cwd: base + "/work", Home: base + "/work", FS: hostfs.FS{}}
+	roles := map[string]func(string) (capability.Path, error){"path": view.Path, "tree": view.Tree, "glob": view.Glob}
+	for _, tc := range []struct{ roles, arg, want string }{
+		{"path tree glob", "l[i]nk/key.txt", deny},
+		{"path tree glob", "l?nk/key.txt", deny},
+		{"path tree glob", "li*", deny},
+		{"path tree glob", "li*/", deny},
+		{"path tree glob", "*/key.txt", deny},
+		{"path tree glob", "plain/../l*/key.txt", never},
+		{"path tree glob", path.Join(base, "work/l*/key.txt"), deny},
+		{"path tree glob", base + "/w*/link/key.txt", deny},
+		{"path tree glob", base + "/w*/plain/key.txt", deny}, // other names may match as well
+		{"path tree glob", "~/l*/key.txt", deny},
+		{"path tree glob", "{x,l*}/key.txt", deny},
+		{"path tree glob", "%6c*/key.txt", deny},
+		{"path tree glob", `l\*\k/key.txt`, deny},
+		{"path tree glob", `l\i*/key.txt`, deny},
+		{"path tree glob", "L*K/key.txt", deny},
+		{"path tree glob", "H?hle/key.txt", deny},
+		{"path tree glob", "H??hle/key.txt", deny}, // two bytes to some
+		{"path tree glob", "l[!x]nk/key.txt", deny},
+		{"path tree glob", "l[a-z]nk/key.txt", deny},
+		{"path tree glob", "p*/key.txt", allow},
+		{"path tree glob", "p*/s*/key.txt", allow},
+		{"path tree glob", "p*/none/x*", allow},
+		{"path tree glob", "none/*", allow},
+		{"path tree glob", "plain/key.txt/*", allow},
+		{"path tree glob", "**/key.txt", never}, // it meets a link that leads round
+		{"path tree glob", "**", never},
+		{"path tree glob", "p**", never}, // to some it stands for names
+		{"path tree glob", "p*/**", allow},
+		{"path tree glob", "p**/x", never},
+		{"path tree glob", "mixed/*/key.txt", allow},
+		{"path tree glob", "mixed/*/link/key.txt", deny},
+		{"path tree glob", "mixed/*/sub/key.txt", allow},
+		{"path tree glob", "mixed/f*", deny},
+		{"path tree glob", "mixed/f*/x", allow}, // nothing is below a file
+		{"path tree glob", "mixed/i*", allow},
+		{"path tree glob", "mixed/**/sub", never},
+		{"path tree glob", "second/a*/key.txt", deny},
+		{"path tree glob", "loop/*", never},
+		{"path tree glob", "loop/**/a/x", never},
+		{"path tree glob", "only/s*/**", deny},
+		{"path tree glob", "only/**/g", deny},
+		{"path tree glob", "only/**/g*", deny},
+		{"path tree glob", "only/**/h", allow},
+		{"path tree glob", "gone/*", deny},
+		{"path tree glob", "gone/*/x", deny},
+		{"path tree glob", "gone/d*", deny},
+		{"path tree glob", "gone/e*", allow},
+		{"tree", "l[ink/key.txt", deny},
+		{"tree", "p/l[ink", allow},
+		{"path", "@(link)/key.txt", deny},
+		{"path", "@(link)/k*", deny},
+		{"path", "+(l)ink/key.txt", deny},
+		{"path", "a(b)/@(link)", allow},
+		{"path", "l@(i)nk/key.txt", deny},
+		{"path", "C++(draft).pdf", allow},
+		{"path", "l+(draft).pdf", allow},
+		{"path", "!x*.md", allow},
+		{"glob", "@(link)/key.txt", never},
+		{"glob", "+(plain)/key.txt", never},
+		{"glob", "link/key.txt", deny},
+		{"glob", "plain/key.txt", allow},
+	} {
+		for role := range strings.FieldsSeq(tc.roles) {
+			p, err := roles[role](tc.arg)
+			table := new(capability.PathTable)
+			table.Subtree(base+"/work", 0)
+			if got := decidePath(table, p, err); (got == deny) != (tc.want != allow) {
+				t.Errorf("%s %s: got %s, want %s (readings %q, opaque %q, error %v)", role, tc.arg, got, tc.want, p.Readings(), p.Opaque(), err)
+			}
+			table.Subtree(base, 0)
+			if got := decidePath(table, p, err); (got == deny) != (tc.want == never) {
+				t.Errorf("%s %s with all granted: got %s (opaque %q)", role, tc.arg, got, p.Opaque())
+			}
+		}
+	}
+	for arg, want := range map[string]string{"l*/key.txt": allow, "l*/*": deny, "v*": allow, "l*": deny, "H*/key.txt": allow} {
+		p, err := view.Glob(arg)
+		table := new(capability.PathTable)
+		table.Subtree(base+"/work", 0)
+		table.Subtree(base+"/out/key.txt", 0)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s with one file granted: %s", arg, got)
+		}
+	}
+	view.Plain = true
+	for _, arg := range []string{"l[i]nk/key.txt", "@(link)/key.txt"} {
+		p, err := view.Path(arg)
+		table := new(capability.PathTable)
+		table.Subtree(base+"/work", 0)
+		if got := decidePath(table, p, err); got != allow {
+			t.Errorf("%s for who takes it for letters: %s", arg, got)
+		}
+	}
+}
+
+// TestExpansionIsBounded: so many links that nobody looks at them are more than any
+// grant covers.
+func TestExpansionIsBounded(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: base + "/many", FS: hostfs.FS{}}
+	if err := os.Mkdir(base+"/many", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	table := new(capability.PathTable)
+	table.Subtree(base, 0)
+	for i := range 1025 {
+		if err := os.Symlink(fmt.Sprintf("../out/%d", i), fmt.Sprintf("%s/many/%d", base, i)); err != nil {
+			t.Fatal(err)
+		}
+		if i < 1023 {
+			continue
+		}
+		want := allow
+		if i == 1024 {
+			want = deny
+		}
+		p, err := view.Glob("*")
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%d links: %s", i+1, got)
+		}
+		if p, err = view.Glob("*/x"); decidePath(table, p, err) != want {
+			t.Errorf("%d links with more behind: %s", i+1, p.Opaque())
+		}
+	}
+}
+
+// wide is a file system with more directories than anybody looks at.
+type wide struct{ hostfs.FS }
+
+func (wide) Real(place string) (string, error) { return path.Clean(place), nil }
+
+func (wide) List(dir string) ([]fs.DirEntry, error) {
+	if path.Base(dir) == "closed" {
+		return nil, fs.ErrPermission
+	}
+	var all []fs.DirEntry
+	for i := range 200 {
+		if strings.Count(dir, "/") < 4 {
+			all = append(all, fs.FileInfoToDirEntry(folder(fmt.Sprint(i))))
+		}
+	}
+	return all, nil
+}
+
+// folder is a directory of that name.
+type folder string
+
+func (f folder) Name() string     { return string(f) }
+func (folder) Size() int64        { return 0 }
+func (folder) Mode() fs.FileMode  { return fs.ModeDir }
+func (folder) ModTime() time.Time { return time.Time{} }
+func (folder) IsDir() bool        { return true }
+func (folder) Sys() any           { return nil }
+
+// TestExpansionEnds: what takes too many steps to find out is covered by nothing, nor is
+// what may not be looked at.
+func TestExpansionEnds(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w", 0)
+	view := capability.View{Cwd: "/w", FS: wide{}}
+	for arg, want := range map[string]string{"*/x": allow, "*/*/x": deny, "**/x": deny, "1*/*/x": allow, "closed/*": deny} {
+		p, err := view.Glob(arg)
+		if got := decidePath(table, p, err); got != want || (p.Opaque() != "") != (want == deny && arg[0] == '*') {
+			t.Errorf("%s: %s (opaque %q)", arg, got, p.Opaque())
+		}
+	}
+}
+
+// busy takes too long for whatever it is asked.
+type busy struct{ hostfs.FS }
+
+func (busy) Real(string) (string, error) { return "", capability.ErrTooMuch }
+
+// TestTooMuchIsNotTold: that it takes long to look up is said of what a glob meets, and not
+// of where a path lies that is not held.
+func TestTooMuchIsNotTold(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w", 0)
+	p, err := capability.View{Cwd: "/w", FS: busy{}}.Path("a")
+	if got := decidePath(table, p, err); got != deny || p.Opaque() != "" {
+		t.Errorf("%s (opaque %q)", got, p.Opaque())
+	}
+}
+
+// TestExpansionTree: a tree that a glob names goes on below the links that it meets.
+func TestExpansionTree(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: base + "/work", FS: hostfs.FS{}}
+	table := new(capability.PathTable)
+	table.Subtree(base+"/work", 0)
+	table.Glob(mustUnder(t, base, "out"), 0) // not what is beneath
+	p, err := view.Tree("li*")
+	if got := decidePath(table, p, err); got != deny {
+		t.Error(got)
+	}
+	if p, err = view.Glob("li*"); decidePath(table, p, err) != allow {
+		t.Error("the link itself is not one that is covered")
+	}
+}
+
+// curious counts what it is asked to list.
+type curious struct {
+	hostfs.FS
+	lists *int
+}
+
+func (c curious) List(dir string) ([]fs.DirEntry, error) {
+	*c.lists++
+	return c.FS.List(dir)
+}
+
+// TestExpansionComesLast: nothing is listed for a glob that is denied as it is written, so
+// that nobody learns by it what lies where. What is covered is looked up once.
+func TestExpansionComesLast(t *testing.T) {
+	base := linkTree(t)
+	for _, test := range []struct {
+		paths string
+		arg   string
+		lists int
+		also  string
+	}{
+		{"plain", "*/key.txt", 0, ""},
+		{"", "l*/key.txt", 0, ""},
+		{"none", "loop/*", 0, ""},
+		{"*/key.txt", "p*/key.txt", 1, ""},
+		{".", "l*/key.txt", 2, "BASE/out/key.txt"},
+		{".", "mixed/i*/*", 3, "BASE/work/plain/*"},
+		{".", "loop/*", 1, ""},
+	} {
+		lists := 0
+		view := capability.View{Cwd: base + "/work", FS: curious{lists: &lists}}
+		root := capability.Root{Dir: base + "/work", Real: base + "/work"}
+		set, findings := capability.Compile([]capability.Spec{spec("fs.read").With("paths", test.paths)}, capability.Options{Config: root, View: view})
+		if test.paths == "" {
+			set, findings = capability.Compile(nil, capability.Options{Config: root, View: view})
+		}
+		p, err := view.Glob(test.arg)
+		if err != nil || len(findings) > 0 {
+			t.Fatal(err, findings)
+		}
+		need := capability.File("fs.read", p)
+		for range 2 {
+			set.Decide(need)
+		}
+		if want := strings.ReplaceAll(test.also, "BASE", base); lists != test.lists || strings.Join(need.Also(), " ") != want {
+			t.Errorf("%s with %s: looked into %d directories, also %q", test.arg, test.paths, lists, need.Also())
+		}
+	}
+}
+
+// sorted lists directories by name.
+type sorted struct{ hostfs.FS }
+
+func (s sorted) List(dir string) ([]fs.DirEntry, error) {
+	entries, err := s.FS.List(dir)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+// TestExpansionOfInnerLinks: a link to below a directory that has been looked into is not
+// that directory.
+func TestExpansionOfInnerLinks(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: base + "/work", FS: sorted{}}
+	for held, want := range map[string]string{"[pz]l*/key.txt": deny, "**/key.txt": allow} {
+		table := new(capability.PathTable)
+		table.Glob(mustUnder(t, base+"/work", held), 0)
+		p, err := view.Glob("[pz]l*/key.txt")
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("with %s: %s", held, got)
+		}
+	}
+}
+
+// TestExpansionMeetsFences: no link leads behind a fence.
+func TestExpansionMeetsFences(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: base + "/work", FS: hostfs.FS{}}
+	fence := capability.NewFence(capability.Root{Dir: base + "/out/deep", Real: base + "/out/deep"})
+	for arg, want := range map[string]bool{"l*/deep/key.txt": true, "l*/*/key.txt": true, "l*/key.txt": false, "p*/sub/key.txt": false} {
+		p, err := view.Glob(arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fence.Touches(capability.File("fs.read", p)); got != want {
+			t.Errorf("%s: %t", arg, got)
+		}
+	}
+}
+
+// expand finds what a glob matches as servers do that follow every link, some steps deep.
+func expand(dir string, segs []string, deep int) (found []string) {
+	if len(segs) == 0 {
+		return []string{dir}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || deep == 0 {
+		return nil
+	}
+	rest := segs[1:]
+	if segs[0] == "**" {
+		found, rest = expand(dir, rest, deep-1), segs
+	}
+	for _, entry := range entries {
+		ok, err := path.Match(segs[0], entry.Name())
+		if place := dir + "/" + entry.Name(); segs[0] == "**" || ok && err == nil {
+			found = append(found, expand(place, rest, deep-1)...)
+			if len(segs) == 1 {
+				found = append(found, place)
+			}
+		}
+	}
+	return found
+}
+
+// randomLinks makes a tree of random names, many of which are links to others, inside of w
+// and out.
+func randomLinks(t *testing.T, pick func(...string) string) (base string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func() string { return pick("/a", "/b", "/ab", "/.a", "") }
+	place := func() string { return base + pick("/w", "/w", "/out") + name() + name() + name() }
+	for _, dir := range []string{"/w", "/out"} {
+		if err := os.Mkdir(base+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // of which some are in each other's way
+		at := place()
+		_ = os.MkdirAll(path.Dir(at), 0o755)
+		switch pick("file", "dir", "link", "link") {
+		case "file":
+			_ = os.WriteFile(at, nil, 0o644)
+		case "dir":
+			_ = os.MkdirAll(at, 0o755)
+		default:
+			_ = os.Symlink(base+pick("/w", "/out")+name(), at)
+		}
+	}
+	return base
+}
+
+// uncovered returns where something is that a glob matches and a table does not cover, ""
+// if there is nothing.
+func uncovered(table *capability.PathTable, dir string, segs []string) (found string) {
+	for _, match := range expand(dir, segs, 6) {
+		real, err := filepath.EvalSymlinks(match)
+		if err != nil {
+			continue
+		}
+		if p, err := (capability.View{}).Path(real); decidePath(table, p, err) != allow {
+			found = real
+		}
+	}
+	return found
+}
+
+// TestExpansionAgrees: what is allowed expands to nothing that is not, in trees of random
+// links.
+func TestExpansionAgrees(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	segment := func() string { return pick("a", "b", "*", "*", "?", "[ab]", "a*", "?b", "**", ".*a", "[.]a") }
+	tally := map[string]int{}
+	for n := range 120 {
+		dir := randomLinks(t, pick) + "/w"
+		view, table := capability.View{Cwd: dir, FS: hostfs.FS{}}, new(capability.PathTable)
+		if table.Subtree(dir+pick("", "", "/a"), 0); n%2 > 0 {
+			for _, held := range []string{"*", "*/a", "*/*", "*/*/b"}[r.IntN(4):] {
+				table.Glob(mustUnder(t, dir, held), 1)
+			}
+		}
+		for n := range 20 {
+			segs := []string{segment(), segment(), segment()}[:1+n%3]
+			out := uncovered(table, dir, segs)
+			for _, read := range []func(string) (capability.Path, error){view.Glob, view.Path, view.Tree} {
+				p, err := read(strings.Join(segs, "/"))
+				got := decidePath(table, p, err)
+				if tally[fmt.Sprintf("%s %t", got, out != "")]++; got == allow && out != "" {
+					t.Errorf("%s is allowed, and matches %s", p, out)
+				}
+			}
+		}
+	}
+	if t.Log(tally); tally["allow false"] < 500 || tally["deny true"] < 500 {
+		t.Error("it tells nothing")
+	}
+}
