@@ -156,6 +156,8 @@ func joined(segs []segment) string {
 	return strings.Join(texts, "/")
 }
 
+// matches reports whether a segment may stand for a name. Bytes that are no text are one
+// character each in one case.
 func (s segment) matches(name string) bool {
 	return s.deep || s.names.Match(name) || s.alike.Match(oneCase(name))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"capgate/capability"
 	"capgate/capability/hostfs"
@@ -210,15 +211,45 @@ func (wide) List(dir string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// folder is a directory of that name.
+// folder is a directory of that name, or a link where that is no text.
 type folder string
 
 func (f folder) Name() string     { return string(f) }
 func (folder) Size() int64        { return 0 }
-func (folder) Mode() fs.FileMode  { return fs.ModeDir }
 func (folder) ModTime() time.Time { return time.Time{} }
 func (folder) IsDir() bool        { return true }
 func (folder) Sys() any           { return nil }
+
+func (f folder) Mode() fs.FileMode {
+	if !utf8.ValidString(string(f)) {
+		return fs.ModeSymlink
+	}
+	return fs.ModeDir
+}
+
+// odd holds one link, by a name that is no text.
+type odd struct{ hostfs.FS }
+
+func (odd) Real(place string) (string, error) {
+	if strings.Contains(place, "\xff") {
+		return "/out", nil
+	}
+	return path.Clean(place), nil
+}
+
+func (odd) List(string) ([]fs.DirEntry, error) {
+	return []fs.DirEntry{fs.FileInfoToDirEntry(folder("l\xff"))}, nil
+}
+
+// TestExpansionOfOddNames: a name that no pattern matches is one of each.
+func TestExpansionOfOddNames(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w", 0)
+	p, err := capability.View{Cwd: "/w", FS: odd{}}.Glob("l*")
+	if got := decidePath(table, p, err); got != deny {
+		t.Error(got)
+	}
+}
 
 // TestExpansionEnds: what takes too many steps to find out is covered by nothing, nor is
 // what may not be looked at.

@@ -1,5 +1,5 @@
 // Package hostfs is the file system of this machine as a [capability.FS]: it
-// says where a path really leads, the way the kernel would walk it.
+// says where a path really leads, the way the kernel would walk it, and what lies there.
 //
 //	view := capability.View{Cwd: "/home/me/work", Home: "/home/me", FS: hostfs.FS{}}
 //
