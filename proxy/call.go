@@ -400,9 +400,14 @@ func (c *call) closing(result []byte) []byte {
 const complete = `"resultType":"complete"`
 
 // typed is an answer whose resultType is the protocol's. To a legacy server it is a word of
-// its own, unless it would have the client answer something: a legacy agent gets it as it is.
+// its own, which a legacy agent gets as it is, but for the one that would have a client call again:
+// the server has done what was asked, and is not asked once more.
 func typed(info upstream.Info, answer upstream.Answer, modern bool) upstream.Answer {
-	if info.Modern || answer.Type == "" || answer.Type == "complete" || answer.Type == "input_required" {
+	switch {
+	case info.Modern || answer.Type == "" || answer.Type == "complete":
+		return answer
+	case answer.Type == "input_required":
+		answer.Type = "of a legacy server"
 		return answer
 	}
 	if modern {

@@ -166,7 +166,7 @@ func (c *call) resume(o *order) error {
 	state, hasState := c.params.Get("requestState")
 	given, hasInput := c.params.Get("inputResponses")
 	if !hasState {
-		o.again = unasked(o.line.up(), given)
+		o.again = c.unasked(o.line.up(), given)
 		return nil
 	}
 	text, ok := state.Str()
@@ -228,21 +228,27 @@ func holds(list, key wire.Value) bool {
 }
 
 // unasked is what goes up of answers to questions that were not put in this call.
-// A client may know beforehand what it will be asked. What directories it works
-// in is not for it to say.
-func unasked(u *Upstream, given wire.Value) []byte {
-	if !u.asksClient() || given.Kind() != wire.Object {
-		return nil
-	}
+// A client may know beforehand what it will be asked, if it may be asked that. What directories
+// it works in is not for it to say.
+func (c *call) unasked(u *Upstream, given wire.Value) []byte {
 	dst := []byte(`"inputResponses":{`)
 	for key, value := range given.Members() {
-		if value.Kind() != wire.Object || hasFolded(value, "roots") {
-			continue
+		if value.Kind() == wire.Object && !hasFolded(value, "roots") && c.couldBeAsked(u, value) {
+			dst = appendMember(dst, key.Raw(), value.Raw())
 		}
-		dst = appendMember(dst, key.Raw(), value.Raw())
 	}
 	if dst[len(dst)-1] == '{' {
 		return nil
 	}
 	return append(dst, '}')
+}
+
+// couldBeAsked reports whether a server may ask, and the client be asked, all that some answer
+// may be one to.
+func (c *call) couldBeAsked(u *Upstream, answer wire.Value) bool {
+	elicited := hasFolded(answer, "action")
+	sampled := hasFolded(answer, "role") || hasFolded(answer, "model")
+	return (elicited || sampled) &&
+		(!elicited || u.mayAsk("elicitation") && has(c.client, "elicitation")) &&
+		(!sampled || u.mayAsk("sampling") && has(c.client, "sampling"))
 }

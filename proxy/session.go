@@ -322,9 +322,17 @@ func (s *session) ask(ctx context.Context, out stream, method string, params []b
 			return outcome{}, errUnput
 		}
 		if !s.withdraw(message) {
-			s.notify("notifications/cancelled", []byte(`{"requestId":"`+id+`"}`), nil)
+			s.callOff(out, []byte(`{"requestId":"`+id+`"}`))
 		}
 		return outcome{}, ctx.Err()
+	}
+}
+
+// callOff says that a question need not be answered: where it was asked, as long as that goes on.
+func (s *session) callOff(out stream, params []byte) {
+	message := append(append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":`), params...), '}')
+	if _, own := out.(mailbox); own || out.send(queued{text: message}) != nil {
+		s.notify("notifications/cancelled", params, nil)
 	}
 }
 
