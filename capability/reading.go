@@ -51,6 +51,7 @@ var hazards = [...]struct {
 	{opaqueUser, isUserHome},
 	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
 	{opaqueGlob, isAlternation},
+	{opaqueGlob, hasLooseBraces},
 	{opaqueMany, hasManyAlternatives},
 }
 
@@ -205,13 +206,20 @@ func hexDigits(text, prefix string, n int) (uint64, bool) {
 	return v, err == nil
 }
 
-// turnBackslashes reads a backslash as a separator, and as the quote of what
-// follows it.
+// turnBackslashes reads a backslash as a separator, as nothing, and as the quote of
+// what follows it.
 func turnBackslashes(text string) []string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return nil
 	}
-	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, "")}
+	var quoted strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		quoted.WriteByte(text[i])
+	}
+	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String()}
 }
 
 // lookalikes are the characters that NFKC, IDNA or a lax reader turns into ones
@@ -325,6 +333,30 @@ func isAlternation(text string) bool {
 	}
 	_, after, ok := strings.Cut(text, "(")
 	return ok && (strings.Contains(after, "|") || strings.Contains(text, "(..)") || strings.Contains(text, "(../"))
+}
+
+// hasLooseBraces reports whether shells may take a brace of a text with alternatives for a
+// letter, as they do where no comma belongs to it: {x},/etc/passwd} is x} and /etc/passwd.
+func hasLooseBraces(text string) bool {
+	if !strings.Contains(text, ",") || !strings.Contains(text, "{") {
+		return false
+	}
+	var commas []bool // of each group that is open
+	for i := range len(text) {
+		switch last := len(commas) - 1; {
+		case text[i] == '{':
+			commas = append(commas, false)
+		case text[i] == ',' && last >= 0:
+			commas[last] = true
+		case text[i] == '}' && (last < 0 || !commas[last]):
+			return true
+		case text[i] == '}':
+			commas = commas[:last]
+		case text[i] == '\\' && i+1 < len(text) && strings.IndexByte("{},", text[i+1]) >= 0:
+			return true
+		}
+	}
+	return false
 }
 
 // isVariable reports whether a shell or a library that expands variables would
