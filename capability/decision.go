@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"capgate/capability/pattern"
 )
 
 // Effect is what a decision says. Its zero value denies.
@@ -28,6 +30,7 @@ type Decision struct {
 	grant  *Grant   // what allowed it
 	held   []*Grant // what the set has for the verb
 	link   string   // the link of the chain that denied, "" for the agent itself
+	astray bool     // it is for where the links lead that a glob meets
 	fence  *Fence   // what decided it where no set did
 	vague  bool     // no part of a word is told
 }
@@ -184,7 +187,7 @@ type Chain []Link
 func (c Chain) Decide(r *Requirement) Decision {
 	var own Decision
 	for i, link := range c {
-		d := link.Set.Decide(r)
+		d := link.Set.decide(r)
 		if i == 0 {
 			own = d
 		}
@@ -196,7 +199,26 @@ func (c Chain) Decide(r *Requirement) Decision {
 			return d
 		}
 	}
+	if own.Allowed() && r.path.links != nil {
+		return c.meeting(r, own)
+	}
 	return own
+}
+
+// meeting decides on the links that the globs of a requirement meet, where it is allowed but for them:
+// what one of the links of the chain keeps away is not looked into for another.
+func (c Chain) meeting(r *Requirement, own Decision) Decision {
+	denies := -1
+	if r.path.links.within(func(place string, glob *pattern.Pattern) bool {
+		denies = slices.IndexFunc(c, func(l Link) bool { return !l.Set.covering(r.verb)(place, glob) })
+		return denies < 0
+	}) {
+		return own
+	}
+	if denies > 0 {
+		return own.Narrowed(c[denies].Name)
+	}
+	return Decision{Code: ScopeViolation, need: r, held: own.held, astray: true}
 }
 
 // Holds reports whether the agent's own set has any grant of the verb.

@@ -2,242 +2,199 @@ package capability
 
 import (
 	"errors"
+	"io/fs"
+	"math/bits"
 	"path"
 	"slices"
-	"strings"
-	"sync"
 
 	"capgate/capability/pattern"
 )
 
 const (
-	maxMet   = 1024    // places that a glob reaches through links
-	maxSteps = 1 << 15 // directories that are looked into on the way
+	maxSegments = 62      // of a glob
+	maxMet      = 64      // globs that it reaches through links
+	maxSteps    = 1 << 15 // directories that are looked into on the way
 )
 
-// links are those that the globs of a path meet. They are looked up once, by the first
-// who asks.
-type links struct {
-	view   View
-	as     role
-	texts  []string
-	mu     sync.Mutex
-	looked bool
-	globs  []*pattern.Pattern // where they lead
-	opaque string
-}
+var errUncovered = errors.New("a link leads to what is not covered")
 
-// met returns where the links lead that a path's globs meet, or why nobody can tell.
-func (p Path) met() (globs []*pattern.Pattern, opaque string) {
-	l := p.links
-	if l == nil {
-		return nil, ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.looked {
-		l.looked = true
-		r := pathReader{view: l.view, as: l.as}
-		for _, text := range l.texts {
-			r.follow(text, p.globs)
-		}
-		l.globs, l.opaque = r.globs, r.opaque
-	}
-	return l.globs, l.opaque
-}
-
-// everyGlob returns the globs of a path, and where the links lead that they meet.
-func (p Path) everyGlob() []*pattern.Pattern {
-	if met, _ := p.met(); len(met) > 0 {
-		return slices.Concat(p.globs, met)
-	}
-	return p.globs
-}
-
-// known returns what met has found, if somebody has asked.
-func (l *links) known() (globs []*pattern.Pattern, opaque string) {
-	if l == nil {
-		return nil, ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.globs, l.opaque
-}
-
-// follow adds where the links lead that a text meets, besides what is its own.
-func (r *pathReader) follow(text string, own []*pattern.Pattern) {
-	dir, glob := cutGlob(text)
-	e := expansion{fs: r.view.FS, own: own, reach: r.reach, done: map[step]bool{}}
-	segs := segmentsOf(glob)
-	r.each(dir, func(place string) {
-		if real, err := resolve(r.view.FS, place); err != nil || real != place || r.opaque != "" {
-			return // where it leads is visited by itself
-		}
-		if err := e.below(place, segs); err != nil {
-			r.unresolved(err)
-		}
-	})
-}
-
-// reach adds what is found where a link leads.
-func (r *pathReader) reach(target string, rest []segment) {
-	p := pattern.Literal(target)
-	if r.as == asTree {
-		p = pattern.Subtree(target)
-	} else if len(rest) > 0 {
-		p, _ = parseGlob(joined(rest)) // else nothing would cover it
-		p = pattern.Under(target, p)
-	}
-	r.globs = append(r.globs, p)
-}
-
-// expansion follows the links that a text with wildcards meets, as who expands it does.
-// It errs towards more: whatever a segment stands for to some, it stands for here.
+// expansion walks down a tree as whoever expands a glob does, and asks for what is behind the links
+// that it meets. It errs towards more: whatever a segment stands for to some, it stands for here.
+// A place in the glob is a bit, the lowest one in front of the first segment.
 type expansion struct {
-	fs    FS
-	own   []*pattern.Pattern                  // what the text stands for without links
-	reach func(target string, rest []segment) // says what else it does: the rest, below where a link leads
-	met   int
-	done  map[step]bool // all of it is asked for
+	r       *pathReader
+	segs    []segment
+	tops    []string          // where it began
+	entered map[string]uint64 // from where in the glob a directory has been looked into
+	asked   map[string]uint64 // from where on all that is beneath a directory is asked for
+	met     int
 }
 
-// segment stands for the names of one directory.
-type segment struct {
-	text  string
-	deep  bool             // also for those in the directories beneath
-	names *pattern.Pattern // nil where it is a name itself
-	alike *pattern.Pattern // of names in one case
-}
-
-// step is a directory and how many of the segments are to be found below it.
-type step struct {
-	dir  string
-	left int
-}
-
-// segmentsOf splits a relative glob.
-func segmentsOf(glob string) (segs []segment) {
-	for text := range strings.SplitSeq(path.Clean(glob), "/") {
-		seg := segment{text: text, deep: strings.Contains(text, "**")}
-		if strings.ContainsAny(text, wildcards) || hasOperator(text) {
-			seg.names, seg.alike = namesOf(text), namesOf(oneCase(text))
-		}
-		segs = append(segs, seg)
-	}
-	if segs[len(segs)-1].deep {
-		segs = append(segs, segmentsOf("*")...)
-	}
-	return segs
-}
-
-// namesOf is a pattern of all names that a segment may stand for. One character to some
-// is several to others.
-func namesOf(text string) *pattern.Pattern {
-	if before, behind := operator(text); before >= 0 {
-		text = text[:before] + "*" + text[behind:]
-	}
-	text = strings.ReplaceAll(text, "?", "*")
-	for strings.Contains(text, "**") {
-		text = strings.ReplaceAll(text, "**", "*")
-	}
-	p, err := parseGlob(text)
-	if err != nil {
-		p, _ = parseGlob("*")
-	}
-	return p
-}
-
-// joined writes segments as a glob again.
-func joined(segs []segment) string {
-	texts := make([]string, len(segs))
-	for i, seg := range segs {
-		texts[i] = seg.text
-	}
-	return strings.Join(texts, "/")
-}
-
-// matches reports whether a segment may stand for a name. Bytes that are no text are one
-// character each in one case.
-func (s segment) matches(name string) bool {
-	return s.deep || s.names.Match(name) || s.alike.Match(oneCase(name))
-}
-
-// below looks for segments in a directory, and for those behind them beneath it.
-func (e *expansion) below(dir string, segs []segment) error {
-	if len(segs) == 0 || e.done[step{dir, len(segs)}] {
+// visit looks into a directory.
+func (e *expansion) visit(dir string, at, asked uint64) error {
+	at, asked = e.closed(at), e.closed(asked)
+	fresh := at &^ e.entered[dir] &^ (1 << len(e.segs))
+	if fresh == 0 {
 		return nil
 	}
-	if e.done[step{dir, len(segs)}] = true; len(e.done) > maxSteps {
+	e.entered[dir] |= at
+	e.asked[dir] |= asked
+	if len(e.entered) > maxSteps {
 		return ErrTooMuch
 	}
-	first, rest := segs[0], segs[1:]
-	if first.names == nil {
-		return e.enter(path.Join(dir, first.text), rest)
-	}
-	if first.deep {
-		if err := e.below(dir, rest); err != nil {
-			return err
+	lists := false
+	for i := range bitsOf(fresh) {
+		seg := e.segs[i]
+		if lists = lists || seg.names != nil; seg.names == nil && seg.hasForms {
+			if err := e.enter(path.Join(dir, seg.text), 2<<i, asked>>i&1<<(i+1)); err != nil {
+				return err
+			}
 		}
-		rest = segs
 	}
-	entries, err := e.fs.List(dir)
+	if !lists {
+		return e.named(dir, fresh, asked)
+	}
+	entries, err := e.r.view.FS.List(dir)
 	if err != nil && !errors.Is(err, ErrNoDirectory) {
 		return err
 	}
 	for _, entry := range entries {
-		kind, follow := entry.Type(), e.enter
-		if kind.IsRegular() || !first.matches(entry.Name()) {
-			continue
-		}
-		if kind.IsDir() {
-			follow = e.below
-		}
-		if err := follow(path.Join(dir, entry.Name()), rest); err != nil {
+		if err := e.entry(dir, entry, fresh, asked); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// named goes on at the names that are written out.
+func (e *expansion) named(dir string, at, asked uint64) error {
+	for i := range bitsOf(at) {
+		if err := e.enter(path.Join(dir, e.segs[i].text), 2<<i, asked>>i&1<<(i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry goes on at what lies in a directory, if some segment stands for it.
+func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error {
+	name, to, sure := entry.Name(), uint64(0), uint64(0)
+	if entry.Type().IsRegular() {
+		return nil
+	}
+	for i := range bitsOf(at) {
+		switch seg := e.segs[i]; {
+		case seg.deep:
+			if to |= 1 << i; seg.text == "**" {
+				sure |= asked & (1 << i)
+			}
+		case seg.matches(name):
+			if to |= 2 << i; seg.is(name) {
+				sure |= asked >> i & 1 << (i + 1)
+			}
+		}
+	}
+	switch {
+	case to == 0:
+		return nil
+	case entry.Type().IsDir():
+		return e.visit(path.Join(dir, name), to, sure)
+	}
+	return e.enter(path.Join(dir, name), to, sure)
+}
+
 // enter goes on at a place that may be a link, or lie behind one.
-func (e *expansion) enter(place string, rest []segment) error {
-	asked := place
-	if len(rest) > 0 {
-		asked += "/"
-	}
-	target, err := resolve(e.fs, asked)
-	if err == nil && target != place {
-		err = e.outside(target, rest)
-	}
+func (e *expansion) enter(place string, at, asked uint64) error {
+	target, err := resolve(e.r.view.FS, place)
 	if err != nil {
 		return err
 	}
-	return e.below(target, rest)
-}
-
-// outside asks for the rest below a place that a link leads to, unless it is asked for
-// already, or is a file.
-func (e *expansion) outside(target string, rest []segment) error {
-	deep := len(rest) > 0 && rest[0].deep
-	for dir := range ancestors(target) {
-		if e.done[step{dir, len(rest)}] && (deep || dir == target) {
-			return nil
+	if target == place {
+		return e.visit(place, at, asked)
+	}
+	at = e.closed(at)
+	for i := range bitsOf(at) {
+		if err := e.ask(target, i); err != nil {
+			return err
 		}
 	}
+	return e.visit(target, at, at)
+}
+
+// ask asks for what the glob stands for from somewhere on, below a place that a link leads to.
+func (e *expansion) ask(target string, from int) error {
+	if e.isAsked(target, from) {
+		return nil
+	}
+	e.asked[target] |= 1 << from
+	rest := e.segs[from:]
 	if len(rest) == 0 {
-		e.done[step{target, 0}] = true
-		if slices.ContainsFunc(e.own, func(own *pattern.Pattern) bool { return own.Match(target) }) {
-			return nil
-		}
-	} else if _, err := e.fs.List(target); err != nil {
-		if errors.Is(err, ErrNoDirectory) {
+		return e.place(target)
+	}
+	if _, err := e.r.view.FS.List(target); err != nil {
+		if errors.Is(err, ErrNoDirectory) { // so that nothing is beneath it
 			err = nil
 		}
 		return err
 	}
-	if e.met++; e.met > maxMet {
+	if e.r.as == asTree {
+		return e.glob(pattern.Subtree(target))
+	}
+	if !slices.ContainsFunc(rest, func(s segment) bool { return s.names != nil }) {
+		return e.place(path.Join(target, joined(rest)))
+	}
+	p, _ := parseGlob(joined(rest)) // or else nothing covers it
+	return e.glob(pattern.Under(target, p))
+}
+
+// isAsked reports whether what is beneath a place is a part of what has been asked for.
+func (e *expansion) isAsked(target string, from int) bool {
+	bit, deep := uint64(1)<<from, from < len(e.segs) && e.segs[from].text == "**"
+	for dir := range ancestors(target) {
+		if e.asked[dir]&bit != 0 && (deep || dir == target) || e.r.as == asTree && slices.Contains(e.tops, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// place asks for what is at a place, and beneath it for a tree.
+func (e *expansion) place(target string) error {
+	if e.r.as == asTree {
+		return e.glob(pattern.Subtree(target))
+	}
+	if e.r.readings = append(e.r.readings, target); !e.r.covered(target, nil) {
+		return errUncovered
+	}
+	return nil
+}
+
+func (e *expansion) glob(p *pattern.Pattern) error {
+	if e.met++; e.met > maxMet || !spend(e.r.view.FS) {
 		return ErrTooMuch
 	}
-	e.reach(target, rest)
+	if e.r.globs = append(e.r.globs, p); !e.r.covered("", p) {
+		return errUncovered
+	}
 	return nil
+}
+
+// closed adds where a glob is as well when segments stand for nothing.
+func (e *expansion) closed(at uint64) uint64 {
+	for i, seg := range e.segs {
+		if seg.deep {
+			at |= at >> i & 1 << (i + 1)
+		}
+	}
+	return at
+}
+
+func bitsOf(at uint64) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for ; at != 0; at &= at - 1 {
+			if !yield(bits.TrailingZeros64(at)) {
+				return
+			}
+		}
+	}
 }

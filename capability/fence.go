@@ -217,7 +217,7 @@ func (g *Grant) overlaps(root Root) bool {
 // reaches reports whether some reading of the path lies at or below a place, or,
 // when it is changed as a whole, above it.
 func (p Path) reaches(dir string, above bool) bool {
-	for _, reading := range p.readings {
+	for _, reading := range p.everyReading() {
 		if beneathFolded(reading, dir) || above && beneathFolded(dir, reading) {
 			return true
 		}
@@ -274,7 +274,7 @@ func (f Fence) hides(p Path, whole bool) bool {
 		return false
 	}
 	whole = whole || len(p.globs) > 0
-	return slices.ContainsFunc(p.readings, func(reading string) bool { return f.names(reading, whole) }) ||
+	return slices.ContainsFunc(p.everyReading(), func(reading string) bool { return f.names(reading, whole) }) ||
 		slices.ContainsFunc(p.everyGlob(), f.hidesSome)
 }
 
@@ -298,7 +298,7 @@ func (f Fence) hidesSome(glob *pattern.Pattern) bool { return standsFor(glob, f.
 // seals reports whether some reading of a path lies in a folder that is sealed by its
 // name, or is one that such a folder lies in.
 func (f Fence) seals(p Path) bool {
-	return len(f.beneath) > 0 && (slices.ContainsFunc(p.readings, f.inNamed) ||
+	return len(f.beneath) > 0 && (slices.ContainsFunc(p.everyReading(), f.inNamed) ||
 		slices.ContainsFunc(p.everyGlob(), func(glob *pattern.Pattern) bool { return standsFor(glob, f.named()) }))
 }
 

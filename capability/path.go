@@ -68,8 +68,7 @@ func (p Path) String() string { return p.raw }
 // be resolved reads as one that is merely outside. Of a glob that is covered it also
 // says that it meets too much.
 func (p Path) Opaque() string {
-	_, met := p.links.known()
-	if why := cmp.Or(p.opaque, met); why != opaqueLink && p.opaque != opaqueMet {
+	if why := cmp.Or(p.opaque, p.links.known().opaque); why != opaqueLink && p.opaque != opaqueMet {
 		return why
 	}
 	return ""
@@ -116,8 +115,8 @@ func (v View) read(raw string, as role) (Path, error) {
 		}
 		r.text(text)
 	}
-	if len(r.wild) > 0 && v.FS != nil {
-		r.links = &links{view: v, as: as, texts: r.wild}
+	if v.FS != nil && len(r.wild)+len(r.folders) > 0 {
+		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders}
 	}
 	return r.Path, nil
 }
@@ -158,21 +157,32 @@ type pathReader struct {
 	view View
 	as   role
 	wild []string // texts that somebody may expand
+
+	folders []string // those that may stand for all that is beneath them
+	covered covering // what is; nil where that is asked later
 }
 
 // text adds what one text of the argument stands for.
 func (r *pathReader) text(text string) {
-	wild, operates := strings.ContainsAny(text, wildcards), hasOperator(text)
+	wild := strings.ContainsAny(text, wildcards)
 	switch {
 	case r.as == asGlob && len(alternatives(text)) > 1:
 		return // what it stands for are its alternatives, which are texts of their own
-	case r.as == asGlob && (wild || operates):
+	case r.as == asGlob && (text[0] == '!' || strings.Contains(text, "|") || operatorIn(text) >= 0):
+		r.opaque = opaqueGlob
+		return
+	case r.as == asGlob && wild:
 		r.glob(text)
 		return
+	case r.as == asGlob:
+		r.folders = append(r.folders, text)
+		if r.as.opens(text) >= 0 {
+			r.wild = append(r.wild, text)
+		}
 	case r.view.Plain:
 	case wild:
 		r.glob(text)
-	case operates:
+	case operatorIn(text) >= 0:
 		r.wild = append(r.wild, text)
 	}
 	r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
@@ -198,11 +208,11 @@ func asksDirectory(text string) bool {
 // glob adds the patterns that a text with wildcards stands for: the fixed
 // directory in front of them, resolved, and the rest below it.
 func (r *pathReader) glob(text string) {
-	if hasParent(text) || climbs(text) || r.as == asGlob && (text[0] == '!' || hasOperator(text)) {
+	if hasParent(text) || climbs(text) || strings.Contains(text, "|") || !spend(r.view.FS) {
 		r.opaque = opaqueGlob
 		return
 	}
-	dir, rest := cutGlob(text)
+	dir, rest := r.as.cutGlob(text)
 	p, err := parseGlob(rest)
 	if err != nil && r.as != asTree {
 		r.opaque = opaqueGlob
@@ -310,30 +320,15 @@ func below(base, text string) string {
 // wildcards are the characters that make a text a glob to those who expand it.
 const wildcards = "*?["
 
-// operator returns where the first operator beyond wildcards begins, as in @(a), and
-// what is behind the last; before is negative where there is none.
-func operator(glob string) (before, behind int) {
+// operatorIn returns where a glob has its first operator beyond wildcards, as in @(a); it is
+// negative where there is none.
+func operatorIn(glob string) int {
 	for i := 1; i < len(glob); i++ {
 		if glob[i] == '(' && strings.IndexByte("@+!?*", glob[i-1]) >= 0 {
-			return i - 1, max(i, strings.LastIndexByte(glob, ')')) + 1
+			return i - 1
 		}
 	}
-	return -1, -1
-}
-
-func hasOperator(glob string) bool {
-	before, _ := operator(glob)
-	return before >= 0
-}
-
-// cutGlob splits a glob in front of the first segment that is more than a name.
-func cutGlob(text string) (dir, rest string) {
-	first := strings.IndexAny(text, wildcards)
-	if before, _ := operator(text); before >= 0 && (first < 0 || before < first) {
-		first = before
-	}
-	cut := strings.LastIndexByte(text[:first], '/') + 1
-	return text[:cut], text[cut:]
+	return -1
 }
 
 // errGlob says that a glob's extent is not known.

@@ -1,8 +1,6 @@
 package capability
 
 import (
-	"slices"
-
 	"capgate/capability/pattern"
 )
 
@@ -84,22 +82,26 @@ func (t *pathTable) covers(p Path) (n int32, ok bool) {
 			n = by
 		}
 	}
-	all := func(globs []*pattern.Pattern) bool {
-		return !slices.ContainsFunc(globs, func(g *pattern.Pattern) bool {
-			by, ok := t.contains(g)
-			if n < 0 {
-				n = by
-			}
-			return !ok
-		})
-	}
-	if !all(p.globs) {
-		return 0, false
-	}
-	if met, opaque := p.met(); opaque != "" || !all(met) { // what is beyond that is not looked at
-		return 0, false
+	for _, g := range p.globs {
+		by, ok := t.contains(g)
+		if !ok {
+			return 0, false
+		}
+		if n < 0 {
+			n = by
+		}
 	}
 	return n, n >= 0
+}
+
+// covering reports whether a place, or else all that a glob stands for, is allowed.
+func (t *pathTable) covering(place string, glob *pattern.Pattern) bool {
+	if glob == nil {
+		_, ok := t.find(place)
+		return ok
+	}
+	_, ok := t.contains(glob)
+	return ok
 }
 
 // contains returns a grant that allows some of what a glob may match, if all of

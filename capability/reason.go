@@ -64,6 +64,9 @@ func (d Decision) limited() string {
 // queried says of a resource with a query, a fragment, a user or a port that it is these that nothing stands for.
 func (d Decision) queried() string {
 	const meant = "?#@:"
+	if d.astray && d.need.Opaque() == "" {
+		return "it meets a link that leads there, or nowhere; what names less may be held"
+	}
 	uri := d.need.Object()
 	at := strings.IndexByte(uri, ':') + 1
 	if d.need.odd != "" && !strings.Contains(uri, "{") {

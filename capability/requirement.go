@@ -423,8 +423,8 @@ func commandLine(words []string) string {
 // Also returns what else a path may be read as, and where its links lead: all of it
 // is decided on.
 func (r *Requirement) Also() []string {
-	met, _ := r.path.links.known()
-	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs)+len(met) < 2 {
+	met := r.path.links.known()
+	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs)+len(met.readings)+len(met.globs) < 2 {
 		return nil
 	}
 	first := r.Canonical()
@@ -434,8 +434,11 @@ func (r *Requirement) Also() []string {
 			also = append(also, text)
 		}
 	}
-	for _, glob := range slices.Concat(r.path.globs, met) {
+	for _, glob := range slices.Concat(r.path.globs, met.globs) {
 		add(glob.String())
+	}
+	for _, place := range met.readings {
+		add(place)
 	}
 	for _, reading := range r.path.readings {
 		if len(r.path.globs) == 0 {

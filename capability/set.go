@@ -150,6 +150,18 @@ func (s *Set) Holds(v Verb) bool { return s != nil && s.tables[v] != nil }
 // Decide says whether the set covers a requirement. It never fails: what cannot
 // be read is denied.
 func (s *Set) Decide(r *Requirement) Decision {
+	d := s.decide(r)
+	if d.Allowed() && r.path.links != nil && !r.path.links.within(s.covering(r.verb)) {
+		return Decision{Code: ScopeViolation, need: r, held: d.held, astray: true}
+	}
+	return d
+}
+
+// covering is that of the set's grants of a verb.
+func (s *Set) covering(v Verb) covering { return s.tables[v].paths.covering }
+
+// decide is Decide, but for where the links lead that globs meet.
+func (s *Set) decide(r *Requirement) Decision {
 	if s == nil || s.tables[r.verb] == nil {
 		return Decision{Code: CapabilityAbsent, need: r}
 	}

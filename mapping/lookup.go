@@ -31,6 +31,12 @@ func (l *lookups) Real(path string) (string, error) { return l.files.Within(path
 // List looks at one directory.
 func (l *lookups) List(dir string) ([]fs.DirEntry, error) { return l.files.ListWithin(dir, &l.left) }
 
+// Spend takes an effort for something else.
+func (l *lookups) Spend(effort int) bool {
+	l.left -= effort
+	return l.left >= 0
+}
+
 // measure has the paths of the call looked up with one effort.
 func (r *reading) measure() {
 	if files, ok := r.View.FS.(measured); ok {

@@ -1,0 +1,117 @@
+package capability
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"capgate/capability/pattern"
+)
+
+// links are those that the globs of a path meet.
+type links struct {
+	view    View
+	as      role
+	wild    []string // texts that somebody may expand
+	folders []string // those that may stand for all that is beneath them
+
+	mu       sync.Mutex
+	found    Path // where they lead, as far as somebody has asked
+	complete bool // and all of it
+}
+
+// covering reports whether a place, or else all that a glob stands for, is covered.
+type covering func(place string, glob *pattern.Pattern) bool
+
+// within reports whether all is covered that is found where the links lead. Behind the first that
+// leads elsewhere, nothing is looked at.
+func (l *links) within(covered covering) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.complete {
+		return !slices.ContainsFunc(l.found.readings, func(place string) bool { return !covered(place, nil) }) &&
+			!slices.ContainsFunc(l.found.globs, func(glob *pattern.Pattern) bool { return !covered("", glob) })
+	}
+	r := pathReader{view: l.view, as: l.as, covered: covered}
+	for _, text := range l.wild {
+		r.follow(text, false)
+	}
+	for _, text := range l.folders {
+		r.follow(text+"/**", true)
+	}
+	l.found, l.complete = r.Path, r.opaque == ""
+	return l.complete
+}
+
+// known returns what has been found so far.
+func (l *links) known() Path {
+	if l == nil {
+		return Path{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.found
+}
+
+// everyReading returns the readings of a path, and where links lead that its globs meet, as far as
+// that has been looked up: it has, where a set covers the path.
+func (p Path) everyReading() []string {
+	if p.links == nil {
+		return p.readings
+	}
+	return slices.Concat(p.readings, p.links.known().readings)
+}
+
+// everyGlob is everyReading for globs.
+func (p Path) everyGlob() []*pattern.Pattern {
+	if p.links == nil {
+		return p.globs
+	}
+	return slices.Concat(p.globs, p.links.known().globs)
+}
+
+// follow adds where the links lead that a text meets. What it stands for without them is asked for
+// already, but for all that is in a folder.
+func (r *pathReader) follow(text string, folder bool) {
+	dir, glob := r.as.cutGlob(text)
+	segs := r.as.segmentsOf(glob)
+	if len(segs) > maxSegments {
+		r.opaque = opaqueMet
+		return
+	}
+	e := expansion{r: r, segs: segs, entered: map[string]uint64{}, asked: map[string]uint64{}}
+	r.each(dir, func(place string) {
+		if real, err := resolve(r.view.FS, place); err != nil || real != place || r.opaque != "" {
+			return // where it leads is visited by itself
+		}
+		if err := e.begin(place, folder); err != nil {
+			r.unresolved(err)
+		}
+	})
+}
+
+// begin looks into a directory that a text names.
+func (e *expansion) begin(dir string, folder bool) error {
+	e.tops = append(e.tops, dir)
+	if folder {
+		inside, err := e.r.view.FS.List(dir)
+		if len(inside) == 0 {
+			if errors.Is(err, ErrNoDirectory) {
+				err = nil
+			}
+			return err
+		}
+		if err := e.ask(dir, 0); err != nil {
+			return err
+		}
+	}
+	return e.visit(dir, 1, 1)
+}
+
+// spend takes what a glob costs, as the fence is held against it, from what a call may cost. It
+// fails where nothing is left.
+func spend(files FS) bool {
+	const costOfGlob = 1 << 13
+	meter, ok := files.(interface{ Spend(effort int) bool })
+	return !ok || meter.Spend(costOfGlob)
+}

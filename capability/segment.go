@@ -1,0 +1,92 @@
+package capability
+
+import (
+	"path"
+	"strings"
+
+	"capgate/capability/pattern"
+)
+
+// segment stands for the names of one directory.
+type segment struct {
+	text     string
+	deep     bool             // also for those in the directories beneath
+	names    *pattern.Pattern // in one case; nil where it is a name itself
+	hasForms bool             // Unicode knows other ways to write the name
+}
+
+// signs mean something in a glob to those who go beyond wildcards, each in his own way.
+const signs = "(){}|$^\"'\\<>&;#`"
+
+// opens returns where a text begins to be more than a name, negative where it does not.
+func (as role) opens(text string) int {
+	if as == asGlob {
+		return strings.IndexAny(text, wildcards+signs)
+	}
+	first, operator := strings.IndexAny(text, wildcards), operatorIn(text)
+	if operator >= 0 && (first < 0 || operator < first) {
+		return operator
+	}
+	return first
+}
+
+// cutGlob splits a glob in front of the first segment that is more than a name.
+func (as role) cutGlob(text string) (dir, rest string) {
+	cut := strings.LastIndexByte(text[:as.opens(text)], '/') + 1
+	return text[:cut], text[cut:]
+}
+
+// segmentsOf splits a relative glob.
+func (as role) segmentsOf(glob string) (segs []segment) {
+	for text := range strings.SplitSeq(path.Clean(glob), "/") {
+		seg := segment{text: text, deep: strings.Contains(text, "**"), hasForms: !isASCII(text) || strings.ContainsAny(text, "K;`")}
+		if as.opens(text) >= 0 {
+			seg.names = as.namesOf(oneCase(text))
+		}
+		segs = append(segs, seg)
+	}
+	return segs
+}
+
+// namesOf is a pattern of all names that a segment may stand for. What is one character to some
+// is several to others, and what is in brackets may be letters of the name; of signs beyond
+// that, nobody knows.
+func (as role) namesOf(text string) *pattern.Pattern {
+	if at := operatorIn(text); at >= 0 {
+		text = text[:at] + "*" + text[max(at+1, strings.LastIndexByte(text, ')'))+1:]
+	}
+	rest := text
+	if first, last := strings.IndexByte(text, '['), strings.LastIndexByte(text, ']'); first >= 0 && last > first {
+		rest = text[:first] + "*" + strings.Replace(text[last+1:], "+", "(", 1) // which may say how often
+	}
+	text = strings.ReplaceAll(text, "?", "*")
+	for strings.Contains(text, "**") {
+		text = strings.ReplaceAll(text, "**", "*")
+	}
+	p, err := parseGlob(text)
+	if err != nil || as == asGlob && strings.ContainsAny(rest, signs) {
+		p, _ = parseGlob("*")
+	}
+	return p
+}
+
+// matches reports whether a segment may stand for a name, to somebody. Bytes that are no text
+// are one character each in one case.
+func (s segment) matches(name string) bool {
+	return name == s.text || s.names != nil && s.names.Match(oneCase(name))
+}
+
+// is reports whether a segment stands for a name to everybody.
+func (s segment) is(name string) bool {
+	p, err := parseGlob(s.text)
+	return err == nil && p.Match(name)
+}
+
+// joined writes segments as a glob again.
+func joined(segs []segment) string {
+	texts := make([]string, len(segs))
+	for i, seg := range segs {
+		texts[i] = seg.text
+	}
+	return strings.Join(texts, "/")
+}
