@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -25,17 +26,25 @@ func (r *reader) toolName(n *yaml.Node, t *Test) {
 }
 
 // served refuses a test of a tool that no upstream can have. That it were denied
-// would prove nothing.
+// would prove nothing. Where an upstream has no prefix, any name may be of it.
 func (r *reader) served(n *yaml.Node, c *Config) {
 	prefix, tool, found := strings.Cut(n.Value, ".")
 	var all []string
+	free := false
 	for _, u := range c.Upstreams {
-		if u.Prefix == "" || found && tool != "" && u.Prefix == prefix {
+		if found && tool != "" && u.Prefix == prefix {
 			return
 		}
+		free = free || u.Prefix == ""
 		all = append(all, u.Prefix)
 	}
+	instead, how := c.Otherwise(n.Value)
 	switch {
+	case free && instead != "":
+		r.warn(r.pos(n), "unserved", fmt.Sprintf("the tools of the upstream %q are named %s", clip(prefix), how), "write "+clip(instead))
+	case free:
+	case instead != "":
+		r.at(n, "write "+clip(instead), "the tools of the upstream %q are named %s", clip(prefix), how)
 	case found && tool != "" && prefix == ownName:
 	case !found && strings.Contains(n.Value, separator):
 		r.at(n, "write "+strings.Replace(clip(n.Value), separator, ".", 1), "a test calls a tool as grants name it, not as agents see it")

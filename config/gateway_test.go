@@ -167,6 +167,33 @@ func TestGatewayFindings(t *testing.T) {
 	}
 }
 
+// TestUnservedTests: a test of a tool that is called by the name of its upstream, where that has another
+// prefix or none, would prove nothing. It may be meant where some tool has no prefix.
+func TestUnservedTests(t *testing.T) {
+	for in, want := range map[string]string{
+		"danger.wipe":   `the tools of the upstream "danger" are named without its name | write wipe`,
+		"known.wipe":    `the tools of the upstream "known" are named with the prefix zed | write zed.wipe`,
+		"danger.listed": "",
+		"zed.wipe":      "",
+		"wipe":          "",
+		"other.wipe":    "",
+		"danger.":       "",
+	} {
+		text := "agents: a\nupstreams: {danger: {command: [x], prefix: none, tools: {danger.listed: {pins: off}}}, known: {command: [x], prefix: zed}}\n" +
+			"tests:\n- agent: scout\n  deny:\n  - tool: " + in + "\n"
+		_, findings, err := config.Parse(file, []byte(text), view())
+		got := ""
+		for _, f := range findings {
+			if got += f.Text + " | " + f.Hint; f.Pos != pos(6, 11) || f.Code != "unserved" || f.Severity != capability.Warning {
+				t.Errorf("%s: the finding is %+v", in, f)
+			}
+		}
+		if err != nil || got != want {
+			t.Errorf("%s finds %q, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
 // TestToolCalls: the arguments of a test are those that are written, digit by
 // digit.
 func TestToolCalls(t *testing.T) {

@@ -252,3 +252,26 @@ func (r *reader) prefixes(n *yaml.Node, at int, c *Config) {
 		}
 	}
 }
+
+// Otherwise says how a name that begins with that of an upstream and a dot has to be written where the
+// tools of that upstream are named in another way, and in which one. It says nothing of other names, nor
+// of a tool that the configuration knows by that name. The name may be a pattern.
+func (c *Config) Otherwise(name string) (instead, how string) {
+	before, tool, ok := strings.Cut(name, ".")
+	if !ok || tool == "" {
+		return "", ""
+	}
+	for _, u := range c.Upstreams {
+		_, known := u.Tools[name]
+		switch {
+		case u.Prefix == before, known && u.Prefix == "":
+			return "", ""
+		case u.Name != before:
+		case u.Prefix == "":
+			instead, how = tool, "without its name"
+		default:
+			instead, how = u.Prefix+"."+tool, "with the prefix "+u.Prefix
+		}
+	}
+	return instead, how
+}
