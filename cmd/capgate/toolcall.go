@@ -178,7 +178,10 @@ func (c *explainedCall) explain(x *explanation, args wire.Value) {
 		c.denied(x, needs, refused)
 		return
 	}
-	if c.quarantine(x); x.Decision == capability.Allow.String() {
+	if c.collide(x); x.Decision == capability.Allow.String() {
+		c.quarantine(x)
+	}
+	if x.Decision == capability.Allow.String() {
 		c.fill(x, args)
 	}
 }
