@@ -413,14 +413,15 @@ func (p *pipe) asksStill(w *waiting) bool {
 	return true
 }
 
-// answer answers a request of the server.
+// answer answers a request of the server. Nothing is odd about one that is open when the connection is
+// closed from here.
 func (p *pipe) answer(r *response) {
 	l := &line{data: appendLine(r.message()), may: r.may}
 	l.refused = func(why error) {
 		r.refuse(why)
 		go p.answer(r) // nothing can be queued meanwhile
 	}
-	if err := p.out.push(l); err != nil {
+	if err := p.out.push(l); err != nil && !p.shut.Load() {
 		p.said.odd("a request whose answer it does not read", r.id)
 	}
 }

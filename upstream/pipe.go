@@ -36,6 +36,7 @@ type pipe struct {
 	info  atomic.Pointer[Info]
 	calls sync.Pool // of *call
 	done  chan struct{}
+	shut  atomic.Bool        // from here
 	told  sync.Once          // that it has ended
 	life  context.Context    //nolint:containedctx // of what goes on besides calls
 	end   context.CancelFunc // of the same
@@ -194,6 +195,7 @@ func (p *pipe) isDone() bool {
 
 // Close ends the server, and waits until it has ended.
 func (p *pipe) Close() error {
+	p.shut.Store(true)
 	p.fail(&Failed{Upstream: p.name, Text: "was closed"})
 	err := p.proc.stop()
 	p.tasks.Wait()
@@ -202,6 +204,7 @@ func (p *pipe) Close() error {
 
 // abort ends a server that is of no use.
 func (p *pipe) abort() {
+	p.shut.Store(true)
 	p.fail(&Failed{Upstream: p.name, Text: "was given up"})
 	_ = p.proc.kill() // the kernel has the process: nothing is left to do
 	p.tasks.Wait()
