@@ -41,6 +41,12 @@ func comesDown(name string) bool {
 	return strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
+// isEncoded reports whether a body is not what it looks like until it is decoded.
+func isEncoded(h http.Header) bool {
+	encoding := h.Values("Content-Encoding")
+	return len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity")
+}
+
 // obstacle says what about the headers of a request makes its body, or where it
 // goes, other than it looks.
 func obstacle(r *http.Request) (status int, why string) {
@@ -48,13 +54,12 @@ func obstacle(r *http.Request) (status int, why string) {
 	for _, list := range r.Header {
 		fields += len(list)
 	}
-	encoding := r.Header.Values("Content-Encoding")
 	switch {
 	case fields > maxFields:
 		return http.StatusRequestHeaderFieldsTooLarge, "the request has too many headers"
 	case slices.ContainsFunc(r.Header["Upgrade"], func(to string) bool { return strings.Contains(strings.ToLower(to), "websocket") }):
 		return http.StatusUpgradeRequired, "no WebSocket is spoken here: turn WebSockets off in the client" // by this status Codex asks again without
-	case len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity"):
+	case isEncoded(r.Header):
 		return http.StatusUnsupportedMediaType, "the body must not be compressed"
 	case len(r.Trailer) > 0:
 		return http.StatusBadRequest, "headers behind the body are not read"

@@ -268,6 +268,10 @@ func (v *visit) post() {
 		v.refuse(http.StatusUnsupportedMediaType, nil, codeRequest, "the body must be application/json")
 		return
 	}
+	if isEncoded(v.r.Header) {
+		v.refuse(http.StatusUnsupportedMediaType, nil, codeRequest, "the body must not be compressed: send it without Content-Encoding")
+		return
+	}
 	if !accepts(v.r.Header, "application/json") {
 		v.refuse(http.StatusNotAcceptable, nil, codeRequest, "the answer is application/json, or an event stream: accept both")
 		return

@@ -63,7 +63,7 @@ func (c *call) named() string {
 func (c *call) judge() (*tool, gate.Verdict) {
 	t, denied := c.find()
 	if t == nil {
-		c.target = c.exposed[:min(len(c.exposed), maxMethod)] // for the event: who asks for what there is not
+		c.target = c.unfound() // for the event: who asks for what there is not
 		return nil, denied
 	}
 	c.behind, c.target, c.declared = t.up.Name, t.gate.Name, t.gate.Declared
@@ -72,6 +72,18 @@ func (c *call) judge() (*tool, gate.Verdict) {
 		v = gate.Verdict{Decision: capability.Denial(t.blocked, nil), Needs: v.Needs, Why: t.why}
 	}
 	return t, v
+}
+
+// unfound is what is called although nobody knows it: as events of its server's tools have it where it may be
+// of one that does not say what it has, and else as it is.
+func (c *call) unfound() string {
+	name := c.exposed
+	if up := c.policy.upstream(c.behind); up != nil && up.Prefix != "" {
+		if own, ok := strings.CutPrefix(name, up.Prefix+separator); ok {
+			name = up.Prefix + "." + own
+		}
+	}
+	return name[:min(len(name), maxMethod)]
 }
 
 // hidden reports whether a denial is the one that an agent gets for tools that it

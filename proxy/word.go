@@ -16,10 +16,21 @@ func (s *Server) word(d denial) worded {
 	for _, text := range [...]*string{&d.need, &d.tool, &d.argument, &d.why, &d.hint, &d.detail} {
 		*text = s.cleanText(*text)
 	}
+	d.tool = clip(d.tool)
 	for i, h := range d.held {
 		d.held[i] = s.cleanText(h)
 	}
 	return worded(d)
+}
+
+// maxNamed is how much of the name or the URI that was asked for is repeated, which may be of any length.
+const maxNamed = 1024 // bytes
+
+func clip(name string) string {
+	if len(name) <= maxNamed {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxNamed], "") + "…"
 }
 
 // opening is what every denial begins with.

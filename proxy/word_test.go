@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"capgate/proxy"
+	"capgate/upstream"
 )
 
 // TestDenialWhole is a denial as it goes to the agent, every byte of it, over HTTP, where it is written
@@ -34,5 +36,43 @@ func TestDenialWhole(t *testing.T) {
 		if event := denialOf(t, a).Event; event == "" || !strings.HasSuffix(got, strings.ReplaceAll(want, "EVENT", event)) {
 			t.Errorf("got\n%s\nand not\n%s", got, want)
 		}
+	}
+}
+
+// TestLongNameRepeated: a denial does not send back all of a name or a URI, however long it is.
+func TestLongNameRepeated(t *testing.T) {
+	c := start(t, map[string]string{"scout": reader}, files(t, &scripted{})).client("scout")
+	c.initialize("{}")
+	long := strings.Repeat("a", 1023) + strings.Repeat("ä", 8<<10)
+	for method, params := range map[string]string{
+		"resources/read": `{"uri":"` + long + `"}`, "prompts/get": `{"name":"` + long + `"}`, "tools/call": `{"name":"` + long + `"}`,
+	} {
+		if a := c.request(method, params); denialOf(t, a).Tool != long[:1023]+"…" {
+			t.Errorf("%s: %d bytes: %.3000s", method, len(a.Raw), a.Raw)
+		}
+	}
+	short := strings.Repeat("a", 1024)
+	if a := c.request("tools/call", `{"name":"`+short+`"}`); denialOf(t, a).Tool != short {
+		t.Errorf("%.3000s", a.Raw)
+	}
+}
+
+// TestEventsOfWhatDoesNotStart: what is called of a server that does not say what it has is found in the
+// events as its tools are.
+func TestEventsOfWhatDoesNotStart(t *testing.T) {
+	up := &proxy.Upstream{Name: "odd", Prefix: "zed", Open: func(context.Context, proxy.Peer) (upstream.Conn, error) {
+		return nil, &upstream.Failed{Upstream: "odd", Text: "does not start", Unsent: true}
+	}}
+	w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}), up)
+	c := w.client("scout")
+	c.initialize("{}")
+	c.request("tools/call", `{"name":"zed__say"}`)
+	c.request("tools/call", `{"name":"files__say"}`)
+	var got []string
+	for _, e := range w.events.of("decision") {
+		got = append(got, e.Upstream+" "+e.Tool+" "+e.Code)
+	}
+	if want := "odd zed.say upstream_failed,  files__say unknown_tool"; strings.Join(got, ", ") != want {
+		t.Errorf("the events are %q, want %q", got, want)
 	}
 }

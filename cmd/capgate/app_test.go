@@ -40,7 +40,7 @@ func TestGatewayThatFails(t *testing.T) {
 	var errs bytes.Buffer
 	args := []string{"stdio", "--agent", "scout", "-c", filepath.Join(p.dir, "capgate.yml")}
 	code := run(t.Context(), args, stdio{in: iotest.ErrReader(errors.New("the pipe broke")), out: io.Discard, err: &errs})
-	if code == exitOK || !strings.Contains(errs.String(), "the pipe broke") || strings.Contains(errs.String(), "hint: ") {
+	if code != exitRed || !strings.Contains(errs.String(), "the pipe broke") || strings.Contains(errs.String(), "hint: ") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -73,22 +73,30 @@ func (a *app) serveStdio(ctx context.Context, front *proxy.Server, agent string)
 	go func() { served <- front.Stdio(requests, agent, a.ui.std.in, a.ui.std.out) }()
 	select {
 	case err := <-served:
-		return err
+		return failed(err)
 	case <-ctx.Done():
 	}
 	again, stop := untilEnded(requests)
 	defer stop()
 	select {
 	case err := <-served:
-		return err
+		return failed(err)
 	case <-again.Done():
 	case <-time.After(endTime - lastTime):
 	}
 	cut()
 	select {
 	case err := <-served:
-		return err
+		return failed(err)
 	case <-time.After(2 * lastTime): // who reads nothing is told nothing
 		return nil
 	}
+}
+
+// failed is what ends a gateway that was begun well: nothing is wrong with its command line.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{exitRed, err, ""}
 }
