@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -29,14 +30,14 @@ func (r *reader) toolName(n *yaml.Node, t *Test) {
 // would prove nothing. Where an upstream has no prefix, any name may be of it.
 func (r *reader) served(n *yaml.Node, c *Config) {
 	prefix, tool, found := strings.Cut(n.Value, ".")
+	found = found && tool != ""
 	var all []string
-	free := false
 	for _, u := range c.Upstreams {
-		if found && tool != "" && u.Prefix == prefix {
-			return
-		}
-		free = free || u.Prefix == ""
 		all = append(all, u.Prefix)
+	}
+	free := slices.Contains(all, "")
+	if found && slices.Contains(all, prefix) {
+		return
 	}
 	instead, how := c.Otherwise(n.Value)
 	switch {
@@ -45,10 +46,10 @@ func (r *reader) served(n *yaml.Node, c *Config) {
 	case free:
 	case instead != "":
 		r.at(n, "write "+clip(instead), "the tools of the upstream %q are named %s", clip(prefix), how)
-	case found && tool != "" && prefix == ownName:
+	case found && prefix == ownName:
 	case !found && strings.Contains(n.Value, separator):
 		r.at(n, "write "+strings.Replace(clip(n.Value), separator, ".", 1), "a test calls a tool as grants name it, not as agents see it")
-	case !found || tool == "":
+	case !found:
 		r.at(n, "write files.read_file", "a tool's name begins with that of its upstream and a dot")
 	default:
 		r.at(n, meant(prefix, all, "add it to upstreams:"), "there is no upstream %q", clip(prefix))

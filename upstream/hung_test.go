@@ -207,3 +207,26 @@ func TestDeathIsLoggedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedWhileItAsks: nothing is odd about a server that is closed before it has its answer.
+func TestClosedWhileItAsks(t *testing.T) {
+	var log safeBuffer
+	conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	asked, failed := make(chan struct{}), make(chan error)
+	go func() {
+		_, err := conn.Call(t.Context(), tool("ask", 0), &sink{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			close(asked)
+			<-ctx.Done()
+			return []byte("{}"), nil
+		}})
+		failed <- err
+	}()
+	<-asked
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	failureOf(t, <-failed)
+	if text := log.String(); text != "" {
+		t.Errorf("the log says %q", text)
+	}
+}

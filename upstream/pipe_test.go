@@ -270,27 +270,6 @@ func TestDeath(t *testing.T) {
 			t.Errorf("the log says %q", text)
 		}
 	})
-	t.Run("closed here while it asks", func(t *testing.T) {
-		var log safeBuffer
-		conn := started(t, program(t, "plain"), upstream.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		asked, failed := make(chan struct{}), make(chan error)
-		go func() {
-			_, err := conn.Call(t.Context(), tool("ask", 0), &sink{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
-				close(asked)
-				<-ctx.Done()
-				return []byte("{}"), nil
-			}})
-			failed <- err
-		}()
-		<-asked
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-		failureOf(t, <-failed)
-		if text := log.String(); text != "" {
-			t.Errorf("the log says %q", text)
-		}
-	})
 }
 
 func TestLimits(t *testing.T) {
