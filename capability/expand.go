@@ -32,16 +32,16 @@ type expansion struct {
 
 // visit looks into a directory.
 func (e *expansion) visit(dir string, at, asked uint64) error {
-	at, asked = e.closed(at), e.closed(asked)
+	at = e.closed(at)
 	fresh := at &^ e.entered[dir] &^ (1 << len(e.segs))
 	if fresh == 0 {
 		return nil
 	}
 	e.entered[dir] |= at
-	e.asked[dir] |= asked
-	if len(e.entered) > maxSteps {
+	if asked = e.sure(asked); len(e.entered) > maxSteps {
 		return ErrTooMuch
 	}
+	e.asked[dir] |= asked
 	lists := false
 	for i := range bitsOf(fresh) {
 		seg := e.segs[i]
@@ -187,6 +187,17 @@ func (e *expansion) closed(at uint64) uint64 {
 		}
 	}
 	return at
+}
+
+// sure adds where that is all asked for: what a ** stands for has to lie in the directory, and is
+// nothing only where something else is behind it.
+func (e *expansion) sure(asked uint64) uint64 {
+	for i, seg := range e.segs[:len(e.segs)-1] {
+		if seg.text == "**" {
+			asked |= asked >> i & 1 << (i + 1)
+		}
+	}
+	return asked
 }
 
 func bitsOf(at uint64) func(yield func(int) bool) {

@@ -51,6 +51,7 @@ func linkTree(t testing.TB) string {
 		"work/deep/s/l":     "../abc/q",
 		"work/form/Höhle":   "../../out/key.txt",
 		"work/wide/link":    "aa/zz",
+		"work/self/ring":    "../self",
 		"work/zlink":        "plain/sub",
 		"out/back":          "../work/plain",
 	} {
@@ -400,6 +401,11 @@ func TestExpansionOfWiderWalks(t *testing.T) {
 		{"wide/p**/x", "wide/p**/x wide/aa/zz/x", deny},
 		{"wide/p**/x", "wide/**", allow},
 		{"wide/**/x", "wide/**/x", allow},
+		{"self/**", "self/**", deny}, // which the folder itself is not one of
+		{"self/**", "self self/**", allow},
+		{"self/r**/x", "self/r**/x", deny},
+		{"self/r**/x", "self/**/x", allow},
+		{"self/**/x", "self/**/x", allow},
 	} {
 		table := new(capability.PathTable)
 		for held := range strings.FieldsSeq(test.held) {
