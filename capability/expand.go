@@ -24,6 +24,7 @@ var errUncovered = errors.New("a link leads to what is not covered")
 type expansion struct {
 	r       *pathReader
 	segs    []segment
+	folder  bool              // what is in the folders that it ends in is asked for nowhere else
 	tops    []string          // where it began
 	entered map[string]uint64 // from where in the glob a directory has been looked into
 	asked   map[string]uint64 // from where on all that is beneath a directory is asked for
@@ -42,21 +43,21 @@ func (e *expansion) visit(dir string, at, asked uint64) error {
 		return ErrTooMuch
 	}
 	e.asked[dir] |= asked
-	lists := false
-	for i := range bitsOf(fresh) {
-		seg := e.segs[i]
-		if lists = lists || seg.names != nil; seg.names == nil && seg.hasForms {
-			if err := e.enter(path.Join(dir, seg.text), 2<<i, asked>>i&1<<(i+1)); err != nil {
-				return err
-			}
-		}
-	}
-	if !lists {
+	wild, forms := e.kinds()
+	if fresh&wild == 0 {
 		return e.named(dir, fresh, asked)
+	}
+	if err := e.named(dir, fresh&forms, asked); err != nil {
+		return err
 	}
 	entries, err := e.r.view.FS.List(dir)
 	if err != nil && !errors.Is(err, ErrNoDirectory) {
 		return err
+	}
+	if e.folder && fresh>>last(e.segs)&1 != 0 && len(entries) > 0 {
+		if err := e.ask(dir, last(e.segs)); err != nil {
+			return err
+		}
 	}
 	for _, entry := range entries {
 		if err := e.entry(dir, entry, fresh, asked); err != nil {
@@ -64,6 +65,18 @@ func (e *expansion) visit(dir string, at, asked uint64) error {
 		}
 	}
 	return nil
+}
+
+// kinds tells the segments that are no names, and the names that may be written otherwise.
+func (e *expansion) kinds() (wild, forms uint64) {
+	for i, seg := range e.segs {
+		if seg.names != nil {
+			wild |= 1 << i
+		} else if seg.hasForms {
+			forms |= 1 << i
+		}
+	}
+	return wild, forms
 }
 
 // named goes on at the names that are written out.
@@ -113,12 +126,16 @@ func (e *expansion) enter(place string, at, asked uint64) error {
 		return e.visit(place, at, asked)
 	}
 	at = e.closed(at)
-	for i := range bitsOf(at) {
+	asks := at
+	if e.folder {
+		asks = at >> last(e.segs) << last(e.segs)
+	}
+	for i := range bitsOf(asks) {
 		if err := e.ask(target, i); err != nil {
 			return err
 		}
 	}
-	return e.visit(target, at, at)
+	return e.visit(target, at, asks)
 }
 
 // ask asks for what the glob stands for from somewhere on, below a place that a link leads to.
@@ -131,27 +148,37 @@ func (e *expansion) ask(target string, from int) error {
 	if len(rest) == 0 {
 		return e.place(target)
 	}
-	if _, err := e.r.view.FS.List(target); err != nil {
-		if errors.Is(err, ErrNoDirectory) { // so that nothing is beneath it
-			err = nil
-		}
-		return err
-	}
 	if e.r.as == asTree {
-		return e.glob(pattern.Subtree(target))
+		return e.behind(target, e.glob(pattern.Subtree(target)))
 	}
 	if !slices.ContainsFunc(rest, func(s segment) bool { return s.names != nil }) {
-		return e.place(path.Join(target, joined(rest)))
+		return e.behind(target, e.place(path.Join(target, joined(rest))))
 	}
 	p, _ := parseGlob(joined(rest)) // or else nothing covers it
-	return e.glob(pattern.Under(target, p))
+	return e.behind(target, e.glob(pattern.Under(target, p)))
 }
 
-// isAsked reports whether what is beneath a place is a part of what has been asked for.
+// behind is why what is beneath a place may not be had, unless nothing is, as it is a file or missing.
+func (e *expansion) behind(target string, why error) error {
+	if errors.Is(why, errUncovered) {
+		if _, err := resolve(e.r.view.FS, target+"/.."); err != nil && !errors.Is(err, ErrTooMuch) {
+			return nil
+		}
+	}
+	return why
+}
+
+// isAsked reports whether what is beneath a place is a part of what has been asked for: there, or above it
+// where a ** stands for whatever lies between.
 func (e *expansion) isAsked(target string, from int) bool {
-	bit, deep := uint64(1)<<from, from < len(e.segs) && e.segs[from].text == "**"
 	for dir := range ancestors(target) {
-		if e.asked[dir]&bit != 0 && (deep || dir == target) || e.r.as == asTree && slices.Contains(e.tops, dir) {
+		for i := from; i >= 0 && (i == from || e.segs[i].text == "**"); i-- {
+			above := i < len(e.segs) && e.segs[i].text == "**"
+			if e.asked[dir]>>i&1 != 0 && (above && (dir != target || from < len(e.segs)) || i == from && dir == target) {
+				return true
+			}
+		}
+		if e.r.as == asTree && slices.Contains(e.tops, dir) {
 			return true
 		}
 	}
@@ -199,6 +226,8 @@ func (e *expansion) sure(asked uint64) uint64 {
 	}
 	return asked
 }
+
+func last(segs []segment) int { return len(segs) - 1 }
 
 func bitsOf(at uint64) func(yield func(int) bool) {
 	return func(yield func(int) bool) {

@@ -24,13 +24,13 @@ func TestExpansionOfChains(t *testing.T) {
 		link, says       string
 		lists            int
 	}{
-		{"", "", "li*/key.txt", true, "", "", 2},
+		{"", "", "li*/key.txt", true, "", "", 3},
 		{"", "/out", "li*/key.txt", false, "parent", "outside what is held (held", 0},
-		{"", "/work", "li*/key.txt", false, "parent", "outside what is held (held", 2},
-		{"", "/work", "li*/deep/*", false, "parent", "outside what is held (held", 2},
-		{"/work", "", "li*/key.txt", false, "", "meets a link that leads there", 2},
+		{"", "/work", "li*/key.txt", false, "parent", "outside what is held (held", 1},
+		{"", "/work", "li*/deep/*", false, "parent", "outside what is held (held", 1},
+		{"/work", "", "li*/key.txt", false, "", "meets a link that leads there", 1},
 		{"", "", "loop/*", false, "", "meets a link that leads there", 1},
-		{"/work", "/work", "p*/key.txt", true, "", "", 1},
+		{"/work", "/work", "p*/key.txt", true, "", "", 3},
 	} {
 		p, err := view.Glob(test.arg)
 		if err != nil {
@@ -49,7 +49,7 @@ func TestExpansionIsKept(t *testing.T) {
 	base := linkTree(t)
 	lists := 0
 	view := capability.View{Cwd: base + "/work", FS: curious{lists: &lists}}
-	for arg, want := range map[string]int{"li*/key*": 5, "li*/key.txt": 4} { // of which two find nothing out
+	for arg, want := range map[string]int{"li*/key*": 3, "li*/key.txt": 4} { // of which two find nothing out
 		p, err := view.Glob(arg)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package capability
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -79,33 +78,20 @@ func (r *pathReader) follow(text string, folder bool) {
 		r.opaque = opaqueMet
 		return
 	}
-	e := expansion{r: r, segs: segs, entered: map[string]uint64{}, asked: map[string]uint64{}}
+	e := expansion{r: r, segs: segs, folder: folder, entered: map[string]uint64{}, asked: map[string]uint64{}}
+	own := uint64(1)
+	if folder {
+		own = 0
+	}
 	r.each(dir, func(place string) {
 		if real, err := resolve(r.view.FS, place); err != nil || real != place || r.opaque != "" {
 			return // where it leads is visited by itself
 		}
-		if err := e.begin(place, folder); err != nil {
+		e.tops = append(e.tops, place)
+		if err := e.visit(place, 1, own); err != nil {
 			r.unresolved(err)
 		}
 	})
-}
-
-// begin looks into a directory that a text names.
-func (e *expansion) begin(dir string, folder bool) error {
-	e.tops = append(e.tops, dir)
-	if folder {
-		inside, err := e.r.view.FS.List(dir)
-		if len(inside) == 0 {
-			if errors.Is(err, ErrNoDirectory) {
-				err = nil
-			}
-			return err
-		}
-		if err := e.ask(dir, 0); err != nil {
-			return err
-		}
-	}
-	return e.visit(dir, 1, 1)
 }
 
 // spend takes what a glob costs, as the fence is held against it, from what a call may cost. It

@@ -168,11 +168,13 @@ func (r *pathReader) text(text string) {
 	switch {
 	case r.as == asGlob && len(alternatives(text)) > 1:
 		return // what it stands for are its alternatives, which are texts of their own
-	case r.as == asGlob && (text[0] == '!' || strings.Contains(text, "|") || operatorIn(text) >= 0):
+	case r.as == asGlob && isUnread(text):
 		r.opaque = opaqueGlob
 		return
 	case r.as == asGlob && wild:
-		r.glob(text)
+		if r.glob(text); !strings.HasSuffix(text, "*") { // else nobody adds what is in folders
+			r.folders = append(r.folders, text)
+		}
 		return
 	case r.as == asGlob:
 		r.folders = append(r.folders, text)
@@ -329,6 +331,20 @@ func operatorIn(glob string) int {
 		}
 	}
 	return -1
+}
+
+// isUnread reports whether a glob says what is not read here: what it leaves out, what else it may be,
+// how often, or a group that goes beyond one segment.
+func isUnread(glob string) bool {
+	if glob[0] == '!' || strings.Contains(glob, "|") || operatorIn(glob) >= 0 {
+		return true
+	}
+	for seg := range strings.SplitSeq(glob, "/") {
+		if strings.Count(seg, "(") != strings.Count(seg, ")") {
+			return true
+		}
+	}
+	return false
 }
 
 // errGlob says that a glob's extent is not known.

@@ -52,6 +52,7 @@ var hazards = [...]struct {
 	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
 	{opaqueGlob, isAlternation},
 	{opaqueGlob, hasLooseBraces},
+	{opaqueGlob, func(text string) bool { return strings.Contains(text, "[.]") || strings.Contains(text, "[.-.]") }}, // a dot to some
 	{opaqueMany, hasManyAlternatives},
 }
 
@@ -323,13 +324,16 @@ func hasManyAlternatives(text string) bool {
 }
 
 // isAlternation reports whether a text may stand for several in a way that
-// [alternatives] does not write out: {1..9}, (a|b), @(..).
+// [alternatives] does not write out: {1..9}, (a|b), @(..), or climb as *(.) may.
 func isAlternation(text string) bool {
 	if start, end := innermost(text); start >= 0 {
 		from, to, ok := strings.Cut(text[start+1:end], "..")
 		if ok && from != "" && to != "" && !strings.Contains(from+to, ",") {
 			return true
 		}
+	}
+	if at := operatorIn(text); at >= 0 && strings.HasPrefix(text[at+1:], "(.") {
+		return true
 	}
 	_, after, ok := strings.Cut(text, "(")
 	return ok && (strings.Contains(after, "|") || strings.Contains(text, "(..)") || strings.Contains(text, "(../"))
@@ -352,7 +356,7 @@ func hasLooseBraces(text string) bool {
 			return true
 		case text[i] == '}':
 			commas = commas[:last]
-		case text[i] == '\\' && i+1 < len(text) && strings.IndexByte("{},", text[i+1]) >= 0:
+		case text[i] == '\\' && i+1 < len(text) && strings.IndexByte("{},", text[i+1]) >= 0, text[i] == '"', text[i] == '\'':
 			return true
 		}
 	}
