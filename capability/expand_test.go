@@ -50,6 +50,7 @@ func linkTree(t testing.TB) string {
 		"work/iso/z":        "abc",
 		"work/deep/s/l":     "../abc/q",
 		"work/form/Höhle":   "../../out/key.txt",
+		"work/type/ﬁ":       "../../out",
 		"work/wide/link":    "aa/zz",
 		"work/self/ring":    "../self",
 		"work/zlink":        "plain/sub",
@@ -119,6 +120,7 @@ func TestExpansion(t *testing.T) {
 		{"path tree glob", "case/**/Kern/key.txt", deny},
 		{"path tree glob", "case/**/kern/key.txt", deny},
 		{"path tree glob", "form/**/Ho\u0308hle", deny},
+		{"path tree glob", "type/[ﬁ]/*", deny}, // which is two letters in one case
 		{"path tree glob", "app/[id]/*/*", deny},
 		{"path tree glob", "plain/[.]./l*/key.txt", never},
 		{"path tree glob", "[.]/l*/key.txt", never},

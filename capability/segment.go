@@ -11,7 +11,8 @@ import (
 type segment struct {
 	text     string
 	deep     bool             // also for those in the directories beneath
-	names    *pattern.Pattern // in one case; nil where it is a name itself
+	names    *pattern.Pattern // nil where it is a name itself
+	alike    *pattern.Pattern // of names in one case
 	hasForms bool             // Unicode knows other ways to write the name
 }
 
@@ -41,7 +42,7 @@ func (as role) segmentsOf(glob string) (segs []segment) {
 	for text := range strings.SplitSeq(path.Clean(glob), "/") {
 		seg := segment{text: text, deep: strings.Contains(text, "**"), hasForms: !isASCII(text) || strings.ContainsAny(text, "K;`")}
 		if as.opens(text) >= 0 {
-			seg.names = as.namesOf(oneCase(text))
+			seg.names, seg.alike = as.namesOf(text), as.namesOf(oneCase(text))
 		}
 		segs = append(segs, seg)
 	}
@@ -73,7 +74,7 @@ func (as role) namesOf(text string) *pattern.Pattern {
 // matches reports whether a segment may stand for a name, to somebody. Bytes that are no text
 // are one character each in one case.
 func (s segment) matches(name string) bool {
-	return name == s.text || s.names != nil && s.names.Match(oneCase(name))
+	return name == s.text || s.names != nil && (s.names.Match(name) || s.alike.Match(oneCase(name)))
 }
 
 // is reports whether a segment stands for a name to everybody.
