@@ -166,13 +166,13 @@ type pathReader struct {
 func (r *pathReader) text(text string) {
 	wild := strings.ContainsAny(text, wildcards)
 	switch {
-	case r.as == asGlob && len(alternatives(text)) > 1:
-		return // what it stands for are its alternatives, which are texts of their own
 	case r.as == asGlob && isUnread(text):
 		r.opaque = opaqueGlob
 		return
+	case r.as == asGlob && len(alternatives(text)) > 1:
+		return // what it stands for are its alternatives, which are texts of their own
 	case r.as == asGlob && wild:
-		if r.glob(text); !strings.HasSuffix(text, "*") { // else nobody adds what is in folders
+		if r.glob(text); !strings.HasSuffix(r.raw, "*") || strings.Contains(r.raw, "{") { // else nobody adds what is in folders
 			r.folders = append(r.folders, text)
 		}
 		return
@@ -331,20 +331,6 @@ func operatorIn(glob string) int {
 		}
 	}
 	return -1
-}
-
-// isUnread reports whether a glob says what is not read here: what it leaves out, what else it may be,
-// how often, or a group that goes beyond one segment.
-func isUnread(glob string) bool {
-	if glob[0] == '!' || strings.Contains(glob, "|") || operatorIn(glob) >= 0 {
-		return true
-	}
-	for seg := range strings.SplitSeq(glob, "/") {
-		if strings.Count(seg, "(") != strings.Count(seg, ")") {
-			return true
-		}
-	}
-	return false
 }
 
 // errGlob says that a glob's extent is not known.
