@@ -51,7 +51,7 @@ func (e *expansion) visit(dir string, at, asked uint64) error {
 		return err
 	}
 	entries, err := e.r.view.FS.List(dir)
-	if err != nil && !errors.Is(err, ErrNoDirectory) {
+	if err != nil {
 		return err
 	}
 	if e.folder && fresh>>last(e.segs)&1 != 0 && len(entries) > 0 {
@@ -145,27 +145,39 @@ func (e *expansion) ask(target string, from int) error {
 	}
 	e.asked[target] |= 1 << from
 	rest := e.segs[from:]
-	if len(rest) == 0 {
-		return e.place(target)
-	}
-	if e.r.as == asTree {
-		return e.behind(target, e.glob(pattern.Subtree(target)))
-	}
-	if !slices.ContainsFunc(rest, func(s segment) bool { return s.names != nil }) {
-		return e.behind(target, e.place(path.Join(target, joined(rest))))
+	switch {
+	case e.r.as == asTree:
+		return e.claim("", pattern.Subtree(target), target, len(rest) > 0)
+	case !slices.ContainsFunc(rest, func(s segment) bool { return s.names != nil }):
+		return e.claim(path.Join(target, joined(rest)), nil, target, len(rest) > 0)
 	}
 	p, _ := parseGlob(joined(rest)) // or else nothing covers it
-	return e.behind(target, e.glob(pattern.Under(target, p)))
+	return e.claim("", pattern.Under(target, p), target, true)
 }
 
-// behind is why what is beneath a place may not be had, unless nothing is, as it is a file or missing.
-func (e *expansion) behind(target string, why error) error {
-	if errors.Is(why, errUncovered) {
-		if _, err := resolve(e.r.view.FS, target+"/.."); err != nil && !errors.Is(err, ErrTooMuch) {
+// claim asks for a place, or all that a glob stands for. Nothing is asked for beneath a link's target that is
+// no directory: what is not there needs no grant.
+func (e *expansion) claim(place string, glob *pattern.Pattern, target string, beneath bool) error {
+	if glob != nil {
+		if e.met++; e.met > maxMet || !spend(e.r.view.FS) {
+			return ErrTooMuch
+		}
+	}
+	covered := e.r.covered(place, glob)
+	if !covered && beneath {
+		if _, err := resolve(e.r.view.FS, target+"/.."); errors.Is(err, ErrNoDirectory) {
 			return nil
 		}
 	}
-	return why
+	if glob == nil {
+		e.r.readings = append(e.r.readings, place)
+	} else {
+		e.r.globs = append(e.r.globs, glob)
+	}
+	if !covered {
+		return errUncovered
+	}
+	return nil
 }
 
 // isAsked reports whether what is beneath a place is a part of what has been asked for: there, or above it
@@ -183,27 +195,6 @@ func (e *expansion) isAsked(target string, from int) bool {
 		}
 	}
 	return false
-}
-
-// place asks for what is at a place, and beneath it for a tree.
-func (e *expansion) place(target string) error {
-	if e.r.as == asTree {
-		return e.glob(pattern.Subtree(target))
-	}
-	if e.r.readings = append(e.r.readings, target); !e.r.covered(target, nil) {
-		return errUncovered
-	}
-	return nil
-}
-
-func (e *expansion) glob(p *pattern.Pattern) error {
-	if e.met++; e.met > maxMet || !spend(e.r.view.FS) {
-		return ErrTooMuch
-	}
-	if e.r.globs = append(e.r.globs, p); !e.r.covered("", p) {
-		return errUncovered
-	}
-	return nil
 }
 
 // closed adds where a glob is as well when segments stand for nothing.

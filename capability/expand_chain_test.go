@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -65,6 +66,42 @@ func TestExpansionIsKept(t *testing.T) {
 		if lists != want {
 			t.Errorf("%s: looked into %d directories", arg, lists)
 		}
+	}
+}
+
+// TestExpansionStays: what is allowed is allowed once more, also where a link leads to a file.
+func TestExpansionStays(t *testing.T) {
+	view := capability.View{Cwd: linkTree(t) + "/work", FS: hostfs.FS{}}
+	table := new(capability.PathTable)
+	table.Subtree(view.Cwd, 0)
+	for _, arg := range []string{"mixed/f*/x", "mixed/f*/x*", "gone/*/x"} {
+		p, err := view.Path(arg)
+		for range 2 {
+			if got := decidePath(table, p, err); got != allow {
+				t.Errorf("%s: %s", arg, got)
+			}
+		}
+	}
+}
+
+// hidden says of nothing what it is.
+type hidden struct{ hostfs.FS }
+
+func (h hidden) Real(place string) (string, error) {
+	if strings.HasSuffix(place, "/..") {
+		return "", fs.ErrPermission
+	}
+	return h.FS.Real(place)
+}
+
+// TestExpansionOfUnknown: where a link leads to what may not be looked at, it may be a directory.
+func TestExpansionOfUnknown(t *testing.T) {
+	view := capability.View{Cwd: linkTree(t) + "/work", FS: hidden{}}
+	table := new(capability.PathTable)
+	table.Subtree(view.Cwd, 0)
+	p, err := view.Path("mixed/f*/x")
+	if got := decidePath(table, p, err); got != deny {
+		t.Error(got)
 	}
 }
 

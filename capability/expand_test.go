@@ -23,7 +23,7 @@ func linkTree(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt"} {
+	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt"} {
 		if err := os.MkdirAll(path.Dir(base+"/"+file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -53,6 +53,7 @@ func linkTree(t testing.TB) string {
 		"work/type/ﬁ":       "../../out",
 		"work/wide/link":    "aa/zz",
 		"work/self/ring":    "../self",
+		"work/odd/l":        "../../out/deep",
 		"work/zlink":        "plain/sub",
 		"out/back":          "../work/plain",
 	} {
@@ -181,6 +182,8 @@ func TestExpansion(t *testing.T) {
 		{"path tree glob", "gone/e*", allow},
 		{"tree", "l[ink/key.txt", deny},
 		{"tree", "p/l[ink", allow},
+		{"path tree", "odd/@(l)/../key.txt", never},
+		{"glob", "odd/(l)/../key.txt", never},
 		{"path", "@(link)/key.txt", deny},
 		{"path", "@(link)/k*", deny},
 		{"path", "+(l)ink/key.txt", deny},

@@ -23,19 +23,18 @@ const (
 type FS interface {
 	// Real returns where an absolute path really leads. The path is not cleaned:
 	// in a/link/../b the ".." is the parent of where the link leads. A tail that
-	// does not exist is fine when it holds no "..". Loops, and whatever may not
-	// be looked at, are errors.
+	// does not exist is fine when it holds no "..", which is [ErrNoDirectory]. Loops, and
+	// whatever may not be looked at, are errors.
 	Real(path string) (string, error)
 
-	// List returns what lies in a directory, in any order: nothing where there is none,
-	// and [ErrNoDirectory] where there is something else.
+	// List returns what lies in a directory, in any order: nothing where there is none.
 	List(dir string) ([]fs.DirEntry, error)
 }
 
-// What a file system may say of a place: that nothing could lie in it, and that it takes
-// too long to look up.
+// What a file system may say of a place: that it lies beneath what is no directory, and that it
+// takes too long to look up.
 var (
-	ErrNoDirectory = errors.New("it is no directory")
+	ErrNoDirectory = errors.New("a directory that does not exist")
 	ErrTooMuch     = errors.New("it takes too long to look up")
 )
 
@@ -179,15 +178,23 @@ func (r *pathReader) text(text string) {
 	case r.as == asGlob:
 		r.folders = append(r.folders, text)
 		if r.as.opens(text) >= 0 {
-			r.wild = append(r.wild, text)
+			r.expanded(text)
 		}
 	case r.view.Plain:
 	case wild:
 		r.glob(text)
 	case operatorIn(text) >= 0:
-		r.wild = append(r.wild, text)
+		r.expanded(text)
 	}
 	r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
+}
+
+// expanded notes that somebody may expand a text that has no wildcards. What a .. behind a link leads to, nobody
+// knows before that.
+func (r *pathReader) expanded(text string) {
+	if r.wild = append(r.wild, text); hasParent(text) {
+		r.opaque = opaqueGlob
+	}
 }
 
 // add adds a place, and what is beneath it for a tree.

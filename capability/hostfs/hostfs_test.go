@@ -290,7 +290,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{
-		"some": "file=---------- link=L--------- sub=d---------", "link": "file=---------- link=L--------- sub=d---------", "empty": "", "none": "", "none/more": "", "some/file/more": "",
+		"some": "file=---------- link=L--------- sub=d---------", "link": "file=---------- link=L--------- sub=d---------", "empty": "", "none": "", "none/more": "", "some/file/more": "", "some/file": "",
 	} {
 		entries, err := hostfs.FS{}.List(base + "/" + dir)
 		var got []string
@@ -301,10 +301,12 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %q, %v", dir, got, err)
 		}
 	}
-	if entries, err := (hostfs.FS{}).List(base + "/some/file"); !errors.Is(err, capability.ErrNoDirectory) {
-		t.Errorf("a file: %v, %v", entries, err)
+	for path, is := range map[string]bool{"some/file/..": true, "none/..": true, "some/..": false, "round/..": false} {
+		if _, err := (hostfs.FS{}).Real(base + "/" + path); errors.Is(err, capability.ErrNoDirectory) != is {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
-	if entries, err := (hostfs.FS{}).List(base + "/round"); err == nil || errors.Is(err, capability.ErrNoDirectory) {
+	if entries, err := (hostfs.FS{}).List(base + "/round"); err == nil {
 		t.Errorf("a link that leads nowhere else: %v, %v", entries, err)
 	}
 	if entries, err := (hostfs.FS{}).List(base + "/" + strings.Repeat("long/", 1000)); err == nil {
