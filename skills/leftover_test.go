@@ -1,7 +1,9 @@
 package skills_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,5 +160,37 @@ func TestMirrorForgets(t *testing.T) {
 	done := update(t, dir, library(t, map[string]string{"s0000/SKILL.md": md("s0000"), "s1024/SKILL.md": md("s1024")}))
 	if !slices.Equal(done.Written, []string{"s0000"}) || !slices.Equal(done.InTheWay, []string{"s1024"}) {
 		t.Errorf("%+v", done)
+	}
+}
+
+// TestMirrorEnded: an update that must end takes out what is not shown, and puts in nothing.
+func TestMirrorEnded(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+	dir := filepath.Join(t.TempDir(), "mirror")
+	update(t, dir, list[:1])
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(ctx, list[1:]); !errors.Is(err, context.Canceled) {
+		t.Errorf("the update says %v", err)
+	}
+	same(t, dir, map[string]string{})
+}
+
+// TestMirrorEndedOnTheWay: an update that ends while it puts skills in says so, wherever it
+// was: the mirror is not in step.
+func TestMirrorEndedOnTheWay(t *testing.T) {
+	list := library(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
+	for files := range 2 {
+		ctx, end := context.WithCancel(t.Context())
+		m := skills.Mirror{Dir: filepath.Join(t.TempDir(), "mirror"), Agent: "agents/scout", Clean: func(data []byte) bool {
+			if bytes.Contains(data, []byte("name: "+list[files].Name)) {
+				end()
+			}
+			return true
+		}}
+		if _, err := m.Update(ctx, list); !errors.Is(err, context.Canceled) {
+			t.Errorf("ended at %s, the update says %v", list[files].Name, err)
+		}
+		same(t, m.Dir, map[string]string{})
 	}
 }

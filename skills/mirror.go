@@ -289,7 +289,9 @@ func (u *update) run(ctx context.Context, want map[string]*Skill) error {
 		}
 	}
 	for names := range slices.Chunk(sortedKeys(want), atOnce) {
-		if errs = append(errs, u.putAll(ctx, names, want)); ctx.Err() != nil {
+		errs = append(errs, u.putAll(ctx, names, want))
+		if err := ctx.Err(); err != nil { // what has not gone in by now is not known to be in step
+			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", err))
 			break
 		}
 	}
@@ -309,7 +311,6 @@ func (u *update) putAll(ctx context.Context, names []string, want map[string]*Sk
 	put := map[string]staged{}
 	for _, name := range names {
 		if ctx.Err() != nil {
-			errs = append(errs, fmt.Errorf("put skills into the mirror: %w", ctx.Err()))
 			break
 		}
 		stage, err := u.prepare(name, want[name])

@@ -2,7 +2,6 @@ package skills_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -267,19 +266,6 @@ func TestMirrorOfTooMuch(t *testing.T) {
 	}
 	if done := update(t, dir, nil); !slices.Equal(done.Removed, []string{"d"}) {
 		t.Errorf("removed %v", done.Removed)
-	}
-	same(t, dir, map[string]string{})
-}
-
-// TestMirrorEnded: an update that must end takes out what is not shown, and puts in nothing.
-func TestMirrorEnded(t *testing.T) {
-	list := library(t, map[string]string{"a/SKILL.md": md("a"), "b/SKILL.md": md("b")})
-	dir := filepath.Join(t.TempDir(), "mirror")
-	update(t, dir, list[:1])
-	ctx, end := context.WithCancel(t.Context())
-	end()
-	if _, err := (skills.Mirror{Dir: dir, Agent: "agents/scout"}).Update(ctx, list[1:]); !errors.Is(err, context.Canceled) {
-		t.Errorf("the update says %v", err)
 	}
 	same(t, dir, map[string]string{})
 }

@@ -103,16 +103,16 @@ func (g *gateway) mirror(p *proxy.Policy) {
 // renew has the mirrors be of something else. What is being written of them ends, since it
 // may be what nobody is shown any more.
 func (m *mirrors) renew(as mirrored) {
+	m.mu.Lock() // until both are done, or what is newer would be ended
+	defer m.mu.Unlock()
+	if m.stop != nil {
+		m.stop()
+	}
 	select {
 	case <-m.next:
 	default:
 	}
 	m.next <- as
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stop != nil {
-		m.stop()
-	}
 }
 
 // write brings the mirrors in step, unless there is something newer.

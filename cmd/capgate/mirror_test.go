@@ -106,7 +106,11 @@ func TestMirrorsAreInterrupted(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	m.mu.Lock()
-	m.stop = stop // of what is being written
+	m.stop = func() { // of what is being written
+		if stop(); len(m.next) != 0 {
+			t.Error("what is newer can be taken before what is being written has ended, and would be ended for it")
+		}
+	}
 	m.mu.Unlock()
 	if m.renew(none); ctx.Err() == nil {
 		t.Error("what is being written goes on")
