@@ -151,7 +151,7 @@ func (e *expansion) ask(target string, from int) error {
 	case !slices.ContainsFunc(rest, func(s segment) bool { return s.names != nil }):
 		return e.claim(path.Join(target, joined(rest)), nil, target, len(rest) > 0)
 	}
-	p, _ := parseGlob(joined(rest)) // or else nothing covers it
+	p, _ := e.r.as.parseGlob(joined(rest)) // or else nothing covers it
 	return e.claim("", pattern.Under(target, p), target, true)
 }
 

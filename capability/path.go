@@ -165,21 +165,9 @@ type pathReader struct {
 func (r *pathReader) text(text string) {
 	wild := strings.ContainsAny(text, wildcards)
 	switch {
-	case r.as == asGlob && isUnread(text):
-		r.opaque = opaqueGlob
-		return
-	case r.as == asGlob && len(alternatives(text)) > 1:
-		return // what it stands for are its alternatives, which are texts of their own
-	case r.as == asGlob && wild:
-		if r.glob(text); !strings.HasSuffix(r.raw, "*") || strings.Contains(r.raw, "{") { // else nobody adds what is in folders
-			r.folders = append(r.folders, text)
-		}
-		return
 	case r.as == asGlob:
-		r.folders = append(r.folders, text)
-		if r.as.opens(text) >= 0 {
-			r.expanded(text)
-		}
+		r.ofGlob(text)
+		return
 	case r.view.Plain:
 	case wild:
 		r.glob(text)
@@ -222,7 +210,7 @@ func (r *pathReader) glob(text string) {
 		return
 	}
 	dir, rest := r.as.cutGlob(text)
-	p, err := parseGlob(rest)
+	p, err := r.as.parseGlob(rest)
 	if err != nil && r.as != asTree {
 		r.opaque = opaqueGlob
 		return
@@ -345,7 +333,10 @@ var errGlob = errors.New("the glob has an open class")
 
 // parseGlob reads a relative glob as a pattern that matches all it may match for
 // anyone. Characters that mean more to a pattern than to a path are quoted.
-func parseGlob(glob string) (*pattern.Pattern, error) {
+func parseGlob(glob string) (*pattern.Pattern, error) { return asPath.parseGlob(glob) }
+
+// parseGlob is that for anyone who takes a path for this.
+func (as role) parseGlob(glob string) (*pattern.Pattern, error) {
 	segs := strings.Split(path.Clean(glob), "/")
 	for i, seg := range segs {
 		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
@@ -354,10 +345,14 @@ func parseGlob(glob string) (*pattern.Pattern, error) {
 			segs[i] = quoteGlob(seg)
 		case last < first:
 			return nil, errGlob
-		case isPlainClass(seg[first+1 : last]):
+		case as != asGlob && isPlainClass(seg[first+1:last]):
 			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
-		default: // negated, nested, several: whatever it is, it stays in the segment
-			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
+		default: // negated, nested, several, or what it is written as: whatever it is, it stays in the segment
+			before, after := quoteGlob(seg[:first]), quoteGlob(seg[last+1:])
+			if !strings.Contains(seg, "**") {
+				before, after = strings.TrimRight(before, "*"), strings.TrimLeft(after, "*")
+			}
+			segs[i] = before + "*" + after
 		}
 	}
 	return pattern.Parse(strings.Join(segs, "/"), pattern.Slash)

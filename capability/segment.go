@@ -2,9 +2,7 @@ package capability
 
 import (
 	"path"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"capgate/capability/pattern"
 )
@@ -60,13 +58,13 @@ func (as role) namesOf(text string) *pattern.Pattern {
 	}
 	rest := text
 	if first, last := strings.IndexByte(text, '['), strings.LastIndexByte(text, ']'); first >= 0 && last > first {
-		rest = text[:first] + "*" + strings.Replace(text[last+1:], "+", "(", 1) // which may say how often
+		rest = text[:first] + text[last+1:]
 	}
 	text = strings.ReplaceAll(text, "?", "*")
 	for strings.Contains(text, "**") {
 		text = strings.ReplaceAll(text, "**", "*")
 	}
-	p, err := parseGlob(text)
+	p, err := as.parseGlob(text)
 	if err != nil || as == asGlob && strings.ContainsAny(rest, signs) {
 		p, _ = parseGlob("*")
 	}
@@ -92,46 +90,4 @@ func joined(segs []segment) string {
 		texts[i] = seg.text
 	}
 	return strings.Join(texts, "/")
-}
-
-// isUnread reports whether a glob says what libraries differ about and is not read here: what it leaves
-// out, what else it may be, how often, in quotes, or with a group or class that may go beyond its segment.
-func isUnread(glob string) bool {
-	return glob[0] == '!' || strings.ContainsAny(glob, "|\"'`") || strings.Contains(glob, "}+") || operatorIn(glob) >= 0 ||
-		hasRange(glob) || slices.ContainsFunc(strings.Split(glob, "/"), isOddSegment)
-}
-
-// hasRange reports whether a group of braces may be a range.
-func hasRange(glob string) bool {
-	_, after, ok := strings.Cut(glob, "{")
-	inside, _, _ := strings.Cut(after, "}")
-	return ok && (strings.Contains(inside, "..") || hasRange(after))
-}
-
-// isOddSegment reports whether to some a segment climbs, or goes on beyond a slash.
-func isOddSegment(seg string) bool {
-	if strings.HasPrefix(seg, "..") && len(seg) > len("..") || strings.Count(seg, "(") != strings.Count(seg, ")") {
-		return true
-	}
-	for rest := seg; ; {
-		before, body, ok := strings.Cut(rest, "[")
-		if !ok {
-			return strings.Contains(before, "]")
-		}
-		if body, rest, ok = strings.Cut(body, "]"); !ok || strings.Contains(before, "]") || !isClass(strings.TrimLeft(body, "!^")) {
-			return true
-		}
-	}
-}
-
-// isClass reports whether nobody reads a class as one that holds a slash: it has letters, digits and dots, and
-// ranges between letters or digits.
-func isClass(body string) bool {
-	for i := range len(body) {
-		is := func(at int) bool { return at < 0 || at == len(body) || isWord(rune(body[at])) }
-		if b := body[i]; b == '-' && (!is(i-1) || !is(i+1)) || b != '-' && b != '.' && b < utf8.RuneSelf && !isWord(rune(b)) {
-			return false
-		}
-	}
-	return body != ""
 }

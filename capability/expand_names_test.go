@@ -1,0 +1,120 @@
+package capability_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"capgate/capability"
+	"capgate/capability/hostfs"
+)
+
+// TestExpansionOfNames: what libraries of globs take for names and for more than names has to
+// be covered as either.
+func TestExpansionOfNames(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: path.Join(base, "work/names"), FS: hostfs.FS{}}
+	for _, tc := range []struct {
+		arg  string
+		held []string
+		want string
+	}{
+		{"(group)/in.txt", []string{"(group)/**"}, deny}, // of group, too
+		{"(group)/*.txt", []string{"(group)/**"}, deny},
+		{"(group)", []string{"(group)/**", "*"}, deny},
+		{"(group)/in.txt", []string{"*/in.txt"}, allow},
+		{"(group)/in.txt", []string{"*/in.txt", "*/in.txt/**"}, allow},
+		{"[id]/x", []string{"[id]/x"}, deny},
+		{"[id]/x", []string{`\[id\]/x`}, deny},
+		{"[id]/x", []string{"*/x"}, allow},
+		{"*[id]*/x", []string{"*/x"}, allow},
+		{"*[a-d]*/x", []string{"*/x"}, allow},
+		{"**[id]/x", []string{"*/x"}, deny},
+		{"[id]*/x", []string{"[id]*/x"}, deny},
+	} {
+		table := new(capability.PathTable)
+		for _, held := range tc.held {
+			table.Glob(mustUnder(t, path.Join(base, "work/names"), held), 0)
+		}
+		p, err := view.Glob(tc.arg)
+		if got := decidePath(table, p, err); got != tc.want {
+			t.Errorf("%s under %q: %s (readings %q, opaque %q)", tc.arg, tc.held, got, p.Readings(), p.Opaque())
+		}
+	}
+}
+
+// wide is a file system with more directories than anybody looks at.
+type wide struct{ hostfs.FS }
+
+func (wide) Real(place string) (string, error) { return path.Clean(place), nil }
+
+func (wide) List(dir string) ([]fs.DirEntry, error) {
+	if path.Base(dir) == "closed" {
+		return nil, fs.ErrPermission
+	}
+	var all []fs.DirEntry
+	for i := range 200 {
+		if strings.Count(dir, "/") < 4 && path.Base(dir) != "x" {
+			all = append(all, fs.FileInfoToDirEntry(folder(fmt.Sprint(i))))
+		}
+	}
+	return all, nil
+}
+
+// folder is a directory of that name, or a link where that is no text.
+type folder string
+
+func (f folder) Name() string     { return string(f) }
+func (folder) Size() int64        { return 0 }
+func (folder) ModTime() time.Time { return time.Time{} }
+func (folder) IsDir() bool        { return true }
+func (folder) Sys() any           { return nil }
+
+func (f folder) Mode() fs.FileMode {
+	if !utf8.ValidString(string(f)) {
+		return fs.ModeSymlink
+	}
+	return fs.ModeDir
+}
+
+// odd holds one link, by a name that is no text.
+type odd struct{ hostfs.FS }
+
+func (odd) Real(place string) (string, error) {
+	if strings.Contains(place, "\xff") {
+		return "/out", nil
+	}
+	return path.Clean(place), nil
+}
+
+func (odd) List(string) ([]fs.DirEntry, error) {
+	return []fs.DirEntry{fs.FileInfoToDirEntry(folder("l\xff"))}, nil
+}
+
+// TestExpansionOfOddNames: a name that no pattern matches is one of each.
+func TestExpansionOfOddNames(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w", 0)
+	p, err := capability.View{Cwd: "/w", FS: odd{}}.Glob("l*")
+	if got := decidePath(table, p, err); got != deny {
+		t.Error(got)
+	}
+}
+
+// TestExpansionEnds: what takes too many steps to find out is covered by nothing, nor is
+// what may not be looked at.
+func TestExpansionEnds(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w", 0)
+	view := capability.View{Cwd: "/w", FS: wide{}}
+	for arg, want := range map[string]string{"*/x": allow, "*/*/x": deny, "**/x": deny, "10*/*/x": allow, "closed/*": deny} {
+		p, err := view.Glob(arg)
+		if got := decidePath(table, p, err); got != want || (p.Opaque() != "") != (want == deny && arg[0] == '*') {
+			t.Errorf("%s: %s (opaque %q)", arg, got, p.Opaque())
+		}
+	}
+}
