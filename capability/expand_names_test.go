@@ -47,6 +47,16 @@ func TestExpansionOfNames(t *testing.T) {
 	}
 }
 
+// TestExpansionSaysWhatIsRead: who writes a glob that is not read is told how to write it.
+func TestExpansionSaysWhatIsRead(t *testing.T) {
+	for _, arg := range []string{"!x", "src/!(x).ts", "src/*.(js|ts)", "src/@(a|b)", `src/\d`, "{1..3}", "{x},y}"} {
+		p, err := capability.View{Cwd: "/w"}.Glob(arg)
+		if want := "is a glob that servers read in different ways: *, **, ? and {a,b} are read here"; p.Opaque() != want {
+			t.Errorf("%s: %q, %v", arg, p.Opaque(), err)
+		}
+	}
+}
+
 // wide is a file system with more directories than anybody looks at.
 type wide struct{ hostfs.FS }
 

@@ -23,6 +23,7 @@ const (
 	opaqueShare    = "names a network share"
 	opaqueUser     = "names another user's home"
 	opaqueGlob     = "is a glob that cannot be bounded"
+	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} are read here"
 	opaqueBase     = "hangs from a directory that is not known: write the whole path, from / on"
 	opaqueLink     = "cannot be resolved"
 	opaqueMet      = "matches more than can be looked at for where its links lead"
@@ -50,9 +51,9 @@ var hazards = [...]struct {
 	{opaqueShare, func(text string) bool { return strings.HasPrefix(text, `\\`) }},
 	{opaqueUser, isUserHome},
 	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
-	{opaqueGlob, isAlternation},
-	{opaqueGlob, hasLooseBraces},
-	{opaqueGlob, func(text string) bool { return strings.Contains(text, "[.]") || strings.Contains(text, "[.-.]") }}, // a dot to some
+	{opaqueUnread, isAlternation},
+	{opaqueUnread, hasLooseBraces},
+	{opaqueUnread, func(text string) bool { return strings.Contains(text, "[.]") || strings.Contains(text, "[.-.]") }}, // a dot to some
 	{opaqueMany, hasManyAlternatives},
 }
 

@@ -11,7 +11,7 @@ import (
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
 func (r *pathReader) ofGlob(text string) {
 	if isUnread(text) {
-		r.opaque = opaqueGlob
+		r.opaque = opaqueUnread
 		return
 	}
 	if len(alternatives(text)) > 1 {
