@@ -35,6 +35,21 @@ func TestExpansionOfNames(t *testing.T) {
 		{"*[a-d]*/x", []string{"*/x"}, allow},
 		{"**[id]/x", []string{"*/x"}, deny},
 		{"[id]*/x", []string{"[id]*/x"}, deny},
+		{"secret/**", []string{"*/**"}, deny}, // which is a file
+		{"secret/**/**", []string{"*/**"}, deny},
+		{"{i,secret}/**", []string{"*/**"}, deny},
+		{"*.ts/**", []string{"*/**"}, deny},
+		{"{a*,z}/**", []string{"*/**"}, deny},
+		{"a*/**", []string{"*/**"}, allow},
+		{"i/**", []string{"*/**"}, allow},
+		{"none/**", []string{"*/**"}, allow},
+		{"secret/**", []string{"*/**", "secret"}, allow},
+		{"*.ts/**", []string{"*/**", "*.ts"}, allow},
+		{"{a,b}/x", []string{"a/x", "b/x"}, deny}, // of {a,b}, too
+		{"{a,i}/x", []string{"a/x", "i/x"}, allow},
+		{"C++*", []string{"C++*"}, deny},
+		{"??.md", []string{"??.md"}, deny},
+		{"??.md", []string{"*.md"}, allow},
 	} {
 		table := new(capability.PathTable)
 		for _, held := range tc.held {
@@ -45,6 +60,35 @@ func TestExpansionOfNames(t *testing.T) {
 			t.Errorf("%s under %q: %s (readings %q, opaque %q)", tc.arg, tc.held, got, p.Readings(), p.Opaque())
 		}
 	}
+}
+
+// TestExpansionOfFiles: a file is beneath itself to some who expand any path.
+func TestExpansionOfFiles(t *testing.T) {
+	base := linkTree(t)
+	view := capability.View{Cwd: path.Join(base, "work/names"), FS: hostfs.FS{}}
+	table := new(capability.PathTable)
+	table.Glob(mustUnder(t, path.Join(base, "work/names"), "*/**"), 0)
+	for arg, want := range map[string]string{"secret/**": deny, "secre[t]/**": deny, "i/**": allow, "*.ts/**": allow, "nowhere/**": allow} {
+		p, err := view.Path(arg)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s: %s", arg, got)
+		}
+	}
+	view.FS = closed{}
+	p, err := view.Path("i/**")
+	if got := decidePath(table, p, err); got != deny {
+		t.Errorf("where nobody may look: %s", got)
+	}
+}
+
+// closed is a file system with a folder that may not be listed.
+type closed struct{ hostfs.FS }
+
+func (c closed) List(dir string) ([]fs.DirEntry, error) {
+	if path.Base(dir) == "names" {
+		return nil, fs.ErrPermission
+	}
+	return c.FS.List(dir)
 }
 
 // TestExpansionSaysWhatIsRead: who writes a glob that is not read is told how to write it.

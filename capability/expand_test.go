@@ -21,7 +21,7 @@ func linkTree(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/(group)/in.txt", "work/names/group/in.txt", "work/names/i/x", "work/names/[id]/x"} {
+	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/(group)/in.txt", "work/names/group/in.txt", "work/names/i/x", "work/names/[id]/x", "work/names/secret", "work/names/a.ts", "work/names/{a,b}/x", "work/names/a/x", "work/names/b/x", "work/C++/x"} {
 		if err := os.MkdirAll(path.Dir(base+"/"+file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +54,8 @@ func linkTree(t testing.TB) string {
 		"work/odd/l":        "../../out/deep",
 		"work/zlink":        "plain/sub",
 		"work/odd/[z]z":     "../../out",
+		"work/odd/k+x.ts":   "../../out/key.txt",
+		"work/odd/n{a,b}":   "../../out/key.txt",
 		"work/star/zb/link": "../../../out",
 		"out/back":          "../work/plain",
 	} {
@@ -198,6 +200,25 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/(a", never},
 		{"glob", "plain/(a)+", never},
 		{"glob", "plain/(a)*", never},
+		{"glob", "[!_]*/**/x", never}, // which may climb, where an entry leads up
+		{"glob", "[a.]*/x", never},
+		{"glob", "plain/[^a]?", never},
+		{"glob", "plain/??", never},
+		{"glob", "{plain,}*.*/x", never},
+		{"glob", "{*,x}/y", never},
+		{"glob", "plain/?{**,q}x", never},
+		{"glob", strings.Repeat("{a,{a,a}}", 7) + "/x*", never},
+		{"glob", "plain/[a-z]*", allow},
+		{"glob", "plain/{s,t}*", allow},
+		{"glob", "plain/{*.ts,*.js}", allow},
+		{"glob", "plain/?.ts", allow},
+		{"glob", "odd/k++*.ts", deny}, // one sign or many to some
+		{"glob", "odd/k++", deny},
+		{"glob", "C++/x", allow},
+		{"glob", "plain/{+}x/y", never},
+		{"glob", "odd/n{a,b}", deny}, // to some a name as well
+		{"glob", "plain/n{a,b}", allow},
+		{"glob", "l^nk/key.txt", deny},
 		{"glob", "[a-z]+/key.txt", never},
 		{"glob", `s*/l\w\w\w/key.txt`, never},
 		{"glob", `l\w*k/key.txt`, never},

@@ -1,6 +1,8 @@
 package capability
 
 import (
+	"io/fs"
+	"path"
 	"slices"
 	"sync"
 
@@ -13,6 +15,7 @@ type links struct {
 	as      role
 	wild    []string // texts that somebody may expand
 	folders []string // those that may stand for all that is beneath them
+	names   []string // those that stand for a file as well, if one is called that
 
 	mu       sync.Mutex
 	found    Path // where they lead, as far as somebody has asked
@@ -32,6 +35,9 @@ func (l *links) within(covered covering) bool {
 			!slices.ContainsFunc(l.found.globs, func(glob *pattern.Pattern) bool { return !covered("", glob) })
 	}
 	r := pathReader{view: l.view, as: l.as, covered: covered}
+	for _, text := range l.names {
+		r.each(text, r.named)
+	}
 	for _, text := range l.wild {
 		r.follow(text, false)
 	}
@@ -92,6 +98,25 @@ func (r *pathReader) follow(text string, folder bool) {
 			r.unresolved(err)
 		}
 	})
+}
+
+// named adds a place if a file lies there. Where a link leads is visited by itself.
+func (r *pathReader) named(place string) {
+	if r.opaque != "" {
+		return
+	}
+	entries, err := r.view.FS.List(path.Dir(place))
+	if err != nil {
+		r.unresolved(err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != path.Base(place) || entry.Type()&(fs.ModeDir|fs.ModeSymlink) != 0 {
+			continue
+		}
+		if r.readings = append(r.readings, place); !r.covered(place, nil) {
+			r.unresolved(errUncovered)
+		}
+	}
 }
 
 // spend takes what a glob costs, as the fence is held against it, from what a call may cost. It

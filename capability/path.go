@@ -114,8 +114,8 @@ func (v View) read(raw string, as role) (Path, error) {
 		}
 		r.text(text)
 	}
-	if v.FS != nil && len(r.wild)+len(r.folders) > 0 {
-		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders}
+	if v.FS != nil && len(r.wild)+len(r.folders)+len(r.names) > 0 {
+		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders, names: r.names}
 	}
 	return r.Path, nil
 }
@@ -158,6 +158,7 @@ type pathReader struct {
 	wild []string // texts that somebody may expand
 
 	folders []string // those that may stand for all that is beneath them
+	names   []string // those that stand for a file as well, if one is called that
 	covered covering // what is; nil where that is asked later
 }
 
@@ -171,6 +172,7 @@ func (r *pathReader) text(text string) {
 	case r.view.Plain:
 	case wild:
 		r.glob(text)
+		r.itself(text)
 	case operatorIn(text) >= 0:
 		r.expanded(text)
 	}
@@ -223,23 +225,6 @@ func (r *pathReader) glob(text string) {
 		}
 	})
 	r.wild = append(r.wild, text)
-}
-
-// climbs reports whether a segment with wildcards could stand for "..": shells
-// expand .* and .? to it, and braces can hold its dot.
-func climbs(text string) bool {
-	for seg := range strings.SplitSeq(text, "/") {
-		if !strings.ContainsAny(seg, wildcards) {
-			continue
-		}
-		first := strings.TrimLeft(seg, `{\`)
-		if strings.HasPrefix(first, ".") || strings.Contains(seg, ",.") {
-			if p, err := parseGlob(seg); err != nil || p.Match("..") || p.Match(".") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // each visits where a text may point to: as it is, and below home. Every place
@@ -348,14 +333,25 @@ func (as role) parseGlob(glob string) (*pattern.Pattern, error) {
 		case as != asGlob && isPlainClass(seg[first+1:last]):
 			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
 		default: // negated, nested, several, or what it is written as: whatever it is, it stays in the segment
-			before, after := quoteGlob(seg[:first]), quoteGlob(seg[last+1:])
-			if !strings.Contains(seg, "**") {
-				before, after = strings.TrimRight(before, "*"), strings.TrimLeft(after, "*")
-			}
-			segs[i] = before + "*" + after
+			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
 		}
+		if strings.Contains(seg, "**") {
+			continue
+		}
+		if as == asGlob { // a character is two to some
+			segs[i] = strings.ReplaceAll(segs[i], "?", "*")
+		}
+		segs[i] = shallow(segs[i])
 	}
 	return pattern.Parse(strings.Join(segs, "/"), pattern.Slash)
+}
+
+// shallow writes one star for several, which would stand for slashes.
+func shallow(seg string) string {
+	for strings.Contains(seg, "**") {
+		seg = strings.ReplaceAll(seg, "**", "*")
+	}
+	return seg
 }
 
 // isPlainClass reports whether everyone reads a class as the same set.

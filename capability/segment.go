@@ -60,10 +60,7 @@ func (as role) namesOf(text string) *pattern.Pattern {
 	if first, last := strings.IndexByte(text, '['), strings.LastIndexByte(text, ']'); first >= 0 && last > first {
 		rest = text[:first] + text[last+1:]
 	}
-	text = strings.ReplaceAll(text, "?", "*")
-	for strings.Contains(text, "**") {
-		text = strings.ReplaceAll(text, "**", "*")
-	}
+	text = shallow(strings.ReplaceAll(text, "?", "*"))
 	p, err := as.parseGlob(text)
 	if err != nil || as == asGlob && strings.ContainsAny(rest, signs) {
 		p, _ = parseGlob("*")
@@ -74,7 +71,10 @@ func (as role) namesOf(text string) *pattern.Pattern {
 // matches reports whether a segment may stand for a name, to somebody. Bytes that are no text
 // are one character each in one case.
 func (s segment) matches(name string) bool {
-	return name == s.text || s.names != nil && (s.names.Match(name) || s.alike.Match(oneCase(name)))
+	if s.names == nil {
+		return name == s.text
+	}
+	return s.names.Match(name) || s.alike.Match(oneCase(name))
 }
 
 // is reports whether a segment stands for a name to everybody.

@@ -10,18 +10,23 @@ import (
 
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
 func (r *pathReader) ofGlob(text string) {
-	if isUnread(text) {
+	switch {
+	case isUnread(text):
 		r.opaque = opaqueUnread
 		return
-	}
-	if len(alternatives(text)) > 1 {
-		return // what it stands for are its alternatives, which are texts of their own
+	case mayClimb(text):
+		r.opaque = opaqueGlob
+		return
+	case len(alternatives(text)) > 1: // what it stands for are those, which are texts of their own
+		r.names = append(r.names, text)
+		return
 	}
 	if other := groupless(text); other != text {
 		r.ofGlob(other)
 	}
 	if strings.ContainsAny(text, wildcards) {
-		if r.glob(text); !r.isFolder(text) {
+		r.glob(text)
+		if r.itself(text); !r.isFolder(text) {
 			return
 		}
 	} else {
@@ -46,15 +51,30 @@ func (r *pathReader) isFolder(glob string) bool {
 	return is
 }
 
-// groupless writes a star for each segment with parentheses: they are a part of its name, or of none, and
-// which letters they leave depends on who reads them.
+// itself adds what stands in front of a final /**, which to some is a file of that name.
+func (r *pathReader) itself(glob string) {
+	front, deep := glob, false
+	for ok := true; ok; deep = deep || ok {
+		front, ok = strings.CutSuffix(front, "/**")
+	}
+	switch {
+	case !deep || front == "" || strings.HasSuffix(front, "*") && !strings.Contains(r.raw, "{"): // no file, to all of them
+	case !strings.ContainsAny(front, wildcards):
+		r.names = append(r.names, front)
+	case r.as == asGlob || strings.Contains(front, "["):
+		r.glob(front)
+	}
+}
+
+// groupless writes a star for each segment that libraries take for other names than is written. Parentheses
+// are a part of the name, or of none, and two plus signs are one or many where no slash is.
 func groupless(glob string) string {
-	if !strings.Contains(glob, "(") {
+	if !strings.Contains(glob, "(") && !strings.Contains(glob, "++") {
 		return glob
 	}
 	segs := strings.Split(glob, "/")
 	for i, seg := range segs {
-		if strings.Contains(seg, "(") {
+		if strings.Contains(seg, "(") || strings.Contains(seg, "++") && (i == len(segs)-1 || strings.ContainsAny(seg, wildcards)) {
 			segs[i] = "*"
 		}
 	}
@@ -73,7 +93,8 @@ func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\", r) || !unic
 
 // hasOddBraces reports whether braces are left open, say how often, or may be a range.
 func hasOddBraces(glob string) bool {
-	return strings.Count(glob, "{") != strings.Count(glob, "}") || strings.Contains(glob, "}+") || hasRange(glob)
+	return strings.Count(glob, "{") != strings.Count(glob, "}") || strings.Contains(glob, "}+") ||
+		strings.Contains(glob, "{+") || hasRange(glob)
 }
 
 // hasRange reports whether a group of braces may be a range.
