@@ -25,6 +25,7 @@ type expansion struct {
 	r       *pathReader
 	segs    []segment
 	folder  bool              // what is in the folders that it ends in is asked for nowhere else
+	letters bool              // nor is what has a name with its braces
 	tops    []string          // where it began
 	entered map[string]uint64 // from where in the glob a directory has been looked into
 	asked   map[string]uint64 // from where on all that is beneath a directory is asked for
@@ -91,8 +92,8 @@ func (e *expansion) named(dir string, at, asked uint64) error {
 
 // entry goes on at what lies in a directory, if some segment stands for it.
 func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error {
-	name, to, sure := entry.Name(), uint64(0), uint64(0)
-	if entry.Type().IsRegular() {
+	name, to, sure, spelt := entry.Name(), uint64(0), uint64(0), uint64(0)
+	if entry.Type().IsRegular() && !e.letters {
 		return nil
 	}
 	for i := range bitsOf(at) {
@@ -105,10 +106,18 @@ func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error
 			if to |= 2 << i; seg.is(name) {
 				sure |= asked >> i & 1 << (i + 1)
 			}
+			if e.letters && seg.hasBraces() {
+				spelt |= 2 << i
+			}
+		}
+	}
+	for i := range bitsOf(e.closed(spelt)) {
+		if err := e.ask(path.Join(dir, name), i); err != nil {
+			return err
 		}
 	}
 	switch {
-	case to == 0:
+	case to == 0 || entry.Type().IsRegular():
 		return nil
 	case entry.Type().IsDir():
 		return e.visit(path.Join(dir, name), to, sure)

@@ -47,6 +47,12 @@ func TestExpansionOfNames(t *testing.T) {
 		{"*.ts/**", []string{"*/**", "*.ts"}, allow},
 		{"{a,b}/x", []string{"a/x", "b/x"}, deny}, // of {a,b}, too
 		{"{a,i}/x", []string{"a/x", "i/x"}, allow},
+		{"{a,b}/*", []string{"a/*", "b/*"}, deny},
+		{"{a,i}/*", []string{"a/**", "i/**"}, allow},
+		{"{q,r}*", []string{"q*/**", "r*/**", "q*", "r*"}, deny},
+		{"{q,r}.md", []string{"q.md", "r.md"}, deny},
+		{"{q,r}.md/**", []string{"q.md/**", "r.md/**", "q.md", "r.md"}, deny},
+		{"{q,s}.md/**", []string{"q.md/**", "s.md/**", "q.md", "s.md"}, allow},
 		{"C++*", []string{"C++*"}, deny},
 		{"??.md", []string{"??.md"}, deny},
 		{"??.md", []string{"*.md"}, allow},

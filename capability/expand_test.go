@@ -21,7 +21,7 @@ func linkTree(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/(group)/in.txt", "work/names/group/in.txt", "work/names/i/x", "work/names/[id]/x", "work/names/secret", "work/names/a.ts", "work/names/{a,b}/x", "work/names/a/x", "work/names/b/x", "work/C++/x"} {
+	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/(group)/in.txt", "work/names/group/in.txt", "work/names/i/x", "work/names/[id]/x", "work/names/secret", "work/names/a.ts", "work/names/{a,b}/x", "work/names/a/x", "work/names/b/x", "work/names/{q,r}.md", "work/C++/x"} {
 		if err := os.MkdirAll(path.Dir(base+"/"+file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -56,6 +56,7 @@ func linkTree(t testing.TB) string {
 		"work/odd/[z]z":     "../../out",
 		"work/odd/k+x.ts":   "../../out/key.txt",
 		"work/odd/n{a,b}":   "../../out/key.txt",
+		"work/odd/k{a,b}":   "../../out",
 		"work/star/zb/link": "../../../out",
 		"out/back":          "../work/plain",
 	} {
@@ -217,6 +218,10 @@ func TestExpansion(t *testing.T) {
 		{"glob", "C++/x", allow},
 		{"glob", "plain/{+}x/y", never},
 		{"glob", "odd/n{a,b}", deny}, // to some a name as well
+		{"glob", "odd/k{a,b}/*.txt", deny},
+		{"path", "odd/k{a,b}/*.txt", deny},
+		{"glob", "odd/k{a,b}", deny},
+		{"glob", "o*d/k{a,b}*/*", deny},
 		{"glob", "plain/n{a,b}", allow},
 		{"glob", "l^nk/key.txt", deny},
 		{"glob", "[a-z]+/key.txt", never},

@@ -16,6 +16,7 @@ type links struct {
 	wild    []string // texts that somebody may expand
 	folders []string // those that may stand for all that is beneath them
 	names   []string // those that stand for a file as well, if one is called that
+	letters []string // those whose braces are letters to some
 
 	mu       sync.Mutex
 	found    Path // where they lead, as far as somebody has asked
@@ -39,10 +40,14 @@ func (l *links) within(covered covering) bool {
 		r.each(text, r.named)
 	}
 	for _, text := range l.wild {
-		r.follow(text, false)
+		r.follow(text, expansion{})
 	}
 	for _, text := range l.folders {
-		r.follow(text+"/**", true)
+		r.follow(text+"/**", expansion{folder: true})
+	}
+	for _, text := range l.letters {
+		r.follow(text, expansion{letters: true})
+		r.follow(text+"/**", expansion{letters: true})
 	}
 	l.found, l.complete = r.Path, r.opaque == ""
 	return l.complete
@@ -76,18 +81,21 @@ func (p Path) everyGlob() []*pattern.Pattern {
 }
 
 // follow adds where the links lead that a text meets. What it stands for without them is asked for
-// already, but for all that is in a folder.
-func (r *pathReader) follow(text string, folder bool) {
+// already, but for all that is in a folder, and for names with braces.
+func (r *pathReader) follow(text string, e expansion) {
 	dir, glob := r.as.cutGlob(text)
-	segs := r.as.segmentsOf(glob)
-	if len(segs) > maxSegments {
+	e.r, e.segs = r, r.as.segmentsOf(glob)
+	if len(e.segs) > maxSegments {
 		r.opaque = opaqueMet
 		return
 	}
-	e := expansion{r: r, segs: segs, folder: folder, entered: map[string]uint64{}, asked: map[string]uint64{}}
+	e.entered, e.asked = map[string]uint64{}, map[string]uint64{}
 	own := uint64(1)
-	if folder {
+	if e.folder || e.letters {
 		own = 0
+	}
+	if e.letters {
+		r.as.spell(e.segs)
 	}
 	r.each(dir, func(place string) {
 		if real, err := resolve(r.view.FS, place); err != nil || real != place || r.opaque != "" {

@@ -115,7 +115,7 @@ func (v View) read(raw string, as role) (Path, error) {
 		r.text(text)
 	}
 	if v.FS != nil && len(r.wild)+len(r.folders)+len(r.names) > 0 {
-		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders, names: r.names}
+		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders, names: r.names, letters: r.letters}
 	}
 	return r.Path, nil
 }
@@ -159,6 +159,7 @@ type pathReader struct {
 
 	folders []string // those that may stand for all that is beneath them
 	names   []string // those that stand for a file as well, if one is called that
+	letters []string // those whose braces are letters to some
 	covered covering // what is; nil where that is asked later
 }
 

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"errors"
 	"path"
 	"strings"
 
@@ -66,6 +67,19 @@ func (as role) namesOf(text string) *pattern.Pattern {
 		p, _ = parseGlob("*")
 	}
 	return p
+}
+
+func (s segment) hasBraces() bool { return strings.Contains(s.text, "{") }
+
+// spell has segments with braces stand for names that have them, where those can be read.
+func (as role) spell(segs []segment) {
+	for i, seg := range segs {
+		names, errNames := as.parseGlob(seg.text)
+		alike, errAlike := as.parseGlob(oneCase(seg.text))
+		if seg.hasBraces() && errors.Join(errNames, errAlike) == nil {
+			segs[i].names, segs[i].alike = names, alike
+		}
+	}
 }
 
 // matches reports whether a segment may stand for a name, to somebody. Bytes that are no text

@@ -18,7 +18,9 @@ func (r *pathReader) ofGlob(text string) {
 		r.opaque = opaqueGlob
 		return
 	case len(alternatives(text)) > 1: // what it stands for are those, which are texts of their own
-		r.names = append(r.names, text)
+		if strings.Count(text, "{") >= strings.Count(r.raw, "{") { // who reads no braces reads none of them
+			r.letters = append(r.letters, text)
+		}
 		return
 	}
 	if other := groupless(text); other != text {
