@@ -92,7 +92,7 @@ func (e *expansion) named(dir string, at, asked uint64) error {
 
 // entry goes on at what lies in a directory, if some segment stands for it.
 func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error {
-	name, to, sure, spelt := entry.Name(), uint64(0), uint64(0), uint64(0)
+	name, to, sure := entry.Name(), uint64(0), uint64(0)
 	if entry.Type().IsRegular() && !e.letters {
 		return nil
 	}
@@ -106,15 +106,10 @@ func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error
 			if to |= 2 << i; seg.is(name) {
 				sure |= asked >> i & 1 << (i + 1)
 			}
-			if e.letters && seg.hasBraces() {
-				spelt |= 2 << i
-			}
 		}
 	}
-	for i := range bitsOf(e.closed(spelt)) {
-		if err := e.ask(path.Join(dir, name), i); err != nil {
-			return err
-		}
+	if err := e.spelt(dir, name, at); err != nil {
+		return err
 	}
 	switch {
 	case to == 0 || entry.Type().IsRegular():
@@ -123,6 +118,29 @@ func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error
 		return e.visit(path.Join(dir, name), to, sure)
 	}
 	return e.enter(path.Join(dir, name), to, sure)
+}
+
+// spelt asks for what lies in a directory by a name with the braces of a segment.
+func (e *expansion) spelt(dir, name string, at uint64) error {
+	to := uint64(0)
+	for i := range bitsOf(at) {
+		seg := e.segs[i]
+		if !e.letters || !seg.hasBraces() || !seg.matches(name) {
+			continue
+		}
+		if to |= 2 << i; !seg.deep {
+			continue
+		}
+		if err := e.ask(dir, i); err != nil {
+			return err
+		}
+	}
+	for i := range bitsOf(e.closed(to)) {
+		if err := e.ask(path.Join(dir, name), i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter goes on at a place that may be a link, or lie behind one.

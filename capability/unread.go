@@ -96,7 +96,30 @@ func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\", r) || !unic
 // hasOddBraces reports whether braces are left open, say how often, or may be a range.
 func hasOddBraces(glob string) bool {
 	return strings.Count(glob, "{") != strings.Count(glob, "}") || strings.Contains(glob, "}+") ||
-		strings.Contains(glob, "{+") || hasRange(glob)
+		strings.Contains(glob, "{+") || hasRange(glob) || hasMixedBraces(glob)
+}
+
+// hasMixedBraces reports whether something is behind groups that stand side by side, or in each other, or behind one
+// with slashes and wildcards: doublestar seeks it beneath what it has found so far, too.
+func hasMixedBraces(glob string) bool {
+	depth, groups, slash, wild := 0, 0, false, false
+	for i := range len(glob) {
+		switch b := glob[i]; {
+		case b == '{':
+			depth, groups = depth+1, groups+1
+		case b == '}':
+			depth--
+		case b == '/' && depth > 0:
+			slash = true
+		case b == '/' && (groups > 1 || slash && wild):
+			return true
+		case b == '/':
+			groups, slash, wild = 0, false, false
+		case strings.IndexByte(wildcards, b) >= 0:
+			wild = true
+		}
+	}
+	return false
 }
 
 // hasRange reports whether a group of braces may be a range.
