@@ -201,6 +201,8 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/(a", never},
 		{"glob", "plain/(a)+", never},
 		{"glob", "plain/(a)*", never},
+		{"path tree glob", "plain/.*/x", never},
+		{"path tree glob", "plain/{a,.}?/x", never},
 		{"glob", "[!_]*/**/x", never}, // which may climb, where an entry leads up
 		{"glob", "[a.]*/x", never},
 		{"glob", "plain/[^a]?", never},
