@@ -86,9 +86,11 @@ func TestExpansionOfFiles(t *testing.T) {
 		}
 	}
 	view.FS = closed{}
-	p, err := view.Path("i/**")
-	if got := decidePath(table, p, err); got != deny {
-		t.Errorf("where nobody may look: %s", got)
+	for arg, want := range map[string]string{"secret/**": deny, "i/**": allow} {
+		p, err := view.Path(arg)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s where nobody may look: %s", arg, got)
+		}
 	}
 }
 

@@ -182,6 +182,7 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/\ufeffx*", never},
 		{"glob", "plain/{sub,q/x*", never},
 		{"glob", "plain/q}*", never},
+		{"glob", "plain/q}{r", never},
 		{"glob", "plain/[s]+/key.txt", never},
 		{"glob", "odd/[z]*/key.txt", deny}, // to some also a name with brackets
 		{"path tree", "odd/[z]*/key.txt", allow},

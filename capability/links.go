@@ -110,8 +110,8 @@ func (r *pathReader) follow(text string, e expansion) {
 
 // named adds a place if a file lies there. Where a link leads is visited by itself.
 func (r *pathReader) named(place string) {
-	if r.opaque != "" {
-		return
+	if _, err := resolve(r.view.FS, place+"/.."); err == nil || r.opaque != "" {
+		return // a directory, beside which there may be more than anybody looks through
 	}
 	entries, err := r.view.FS.List(path.Dir(place))
 	if err != nil {

@@ -93,7 +93,7 @@ func isUnread(glob string) bool {
 // some leave out.
 func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\", r) || !unicode.IsPrint(r) }
 
-// hasOddBraces reports whether braces are left open, say how often, or may be a range.
+// hasOddBraces reports whether braces are left open, say how often, may be a range, or are mixed.
 func hasOddBraces(glob string) bool {
 	return strings.Count(glob, "{") != strings.Count(glob, "}") || strings.Contains(glob, "}+") ||
 		strings.Contains(glob, "{+") || hasRange(glob) || hasMixedBraces(glob)
@@ -107,6 +107,8 @@ func hasMixedBraces(glob string) bool {
 		switch b := glob[i]; {
 		case b == '{':
 			depth, groups = depth+1, groups+1
+		case b == '}' && depth == 0: // before it is open
+			return true
 		case b == '}':
 			depth--
 		case b == '/' && depth > 0:
