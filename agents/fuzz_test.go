@@ -88,6 +88,7 @@ func FuzzEdit(f *testing.F) {
 		f.Add(filepath.Ext(name), text, "net.get{hosts=[new.example]}")
 		f.Add(filepath.Ext(name), strings.ReplaceAll(text, "\n", "\r\n"), `fs.read{in=/new,paths=["a b",*.go]}`)
 	})
+	f.Add(".md", "---\nclass: agent\ncapabilities: [\n---]\n---\n", "fs.read{in=/new}")
 	f.Fuzz(func(t *testing.T, ext, text, grant string) {
 		spec, err := capability.ParseSpec(grant)
 		if err != nil || len(text) > 64<<10 {
@@ -162,7 +163,7 @@ func lost(before, after string) string {
 			current = m[1]
 		} else if current == "" && strings.HasPrefix(line, " ") {
 			return "" // the keys are indented, which is beyond this check
-		} else if strings.HasPrefix(line, "---") {
+		} else if strings.TrimRight(line, " \t\r\n") == "---" { // and no text that begins so
 			current, open = "", 0
 		}
 		if edited[current] { // until what it opens is closed, at whatever indent
