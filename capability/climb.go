@@ -51,24 +51,6 @@ func isParent(seg string) bool {
 	if first, _, deep := strings.Cut(seg, "**"); deep { // and more behind that
 		seg = first + "*"
 	}
-	p, err := parseGlob(classless(seg))
+	p, err := parseGlob(seg)
 	return err != nil || p.Match("..")
-}
-
-// classless writes the classes of a segment as what they are to a dot: what leaves out characters may have
-// it, and so may what has a sign for that among them.
-func classless(seg string) string {
-	var made strings.Builder
-	for rest := seg; ; {
-		before, body, ok := strings.Cut(rest, "[")
-		if made.WriteString(before); !ok {
-			return made.String()
-		}
-		body, rest, _ = strings.Cut(body, "]")
-		if strings.ContainsAny(body, "!^.") {
-			made.WriteString("?")
-		} else {
-			made.WriteString("x")
-		}
-	}
 }

@@ -23,18 +23,6 @@ func TestExpansionOfNames(t *testing.T) {
 		held []string
 		want string
 	}{
-		{"(group)/in.txt", []string{"(group)/**"}, deny}, // of group, too
-		{"(group)/*.txt", []string{"(group)/**"}, deny},
-		{"(group)", []string{"(group)/**", "*"}, deny},
-		{"(group)/in.txt", []string{"*/in.txt"}, allow},
-		{"(group)/in.txt", []string{"*/in.txt", "*/in.txt/**"}, allow},
-		{"[id]/x", []string{"[id]/x"}, deny},
-		{"[id]/x", []string{`\[id\]/x`}, deny},
-		{"[id]/x", []string{"*/x"}, allow},
-		{"*[id]*/x", []string{"*/x"}, allow},
-		{"*[a-d]*/x", []string{"*/x"}, allow},
-		{"**[id]/x", []string{"*/x"}, deny},
-		{"[id]*/x", []string{"[id]*/x"}, deny},
 		{"secret/**", []string{"*/**"}, deny}, // which is a file
 		{"secret/**/**", []string{"*/**"}, deny},
 		{"{i,secret}/**", []string{"*/**"}, deny},
@@ -58,7 +46,6 @@ func TestExpansionOfNames(t *testing.T) {
 		{"{q,r}.md", []string{"q.md", "r.md"}, deny},
 		{"{q,r}.md/**", []string{"q.md/**", "r.md/**", "q.md", "r.md"}, deny},
 		{"{q,s}.md/**", []string{"q.md/**", "s.md/**", "q.md", "s.md"}, allow},
-		{"C++*", []string{"C++*"}, deny},
 		{"??.md", []string{"??.md"}, deny},
 		{"??.md", []string{"*.md"}, allow},
 	} {
@@ -106,9 +93,9 @@ func (c closed) List(dir string) ([]fs.DirEntry, error) {
 
 // TestExpansionSaysWhatIsRead: who writes a glob that is not read is told how to write it.
 func TestExpansionSaysWhatIsRead(t *testing.T) {
-	for _, arg := range []string{"!x", "src/!(x).ts", "src/*.(js|ts)", "src/@(a|b)", `src/\d`, "{1..3}", "{x},y}"} {
+	for _, arg := range []string{"!x", "src/!(x).ts", "src/*.(js|ts)", "src/@(a|b)", `src/\d`, "{1..3}", "{x},y}", "{a/b,c}/*", "[a-z]*", "report (2).txt"} {
 		p, err := capability.View{Cwd: "/w"}.Glob(arg)
-		if want := "is a glob that servers read in different ways: *, **, ? and {a,b} are read here"; p.Opaque() != want {
+		if want := "is a glob that servers read in different ways: *, **, ? and {a,b} within a name are read here"; p.Opaque() != want {
 			t.Errorf("%s: %q, %v", arg, p.Opaque(), err)
 		}
 	}

@@ -21,7 +21,7 @@ func linkTree(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/(group)/in.txt", "work/names/group/in.txt", "work/names/i/x", "work/names/[id]/x", "work/names/secret", "work/names/a.ts", "work/names/{a,b}/x", "work/names/a/x", "work/names/b/x", "work/names/{q,r}.md", "work/C++/x"} {
+	for _, file := range []string{"out/key.txt", "out/deep/key.txt", "work/plain/key.txt", "work/plain/sub/key.txt", "work/mixed/sub/key.txt", "work/C++(draft).pdf", "work/odd/@(l)/x", "work/odd/(l)/x", "work/wide/aa/zz/key.txt", "work/iso/abc/key.txt", "work/deep/abc/q/key.txt", "work/star/z*/x", "work/star/zb/x", "work/names/i/x", "work/names/secret", "work/names/a.ts", "work/names/{a,b}/x", "work/names/a/x", "work/names/b/x", "work/names/{q,r}.md"} {
 		if err := os.MkdirAll(path.Dir(base+"/"+file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestExpansion(t *testing.T) {
 	view := capability.View{Cwd: base + "/work", Home: base + "/work", FS: hostfs.FS{}}
 	roles := map[string]func(string) (capability.Path, error){"path": view.Path, "tree": view.Tree, "glob": view.Glob}
 	for _, tc := range []struct{ roles, arg, want string }{
-		{"path tree glob", "l[i]nk/key.txt", deny},
+		{"path tree", "l[i]nk/key.txt", deny},
 		{"path tree glob", "l?nk/key.txt", deny},
 		{"path tree glob", "li*", deny},
 		{"path tree glob", "li*/", deny},
@@ -97,8 +97,8 @@ func TestExpansion(t *testing.T) {
 		{"path tree glob", "L*K/key.txt", deny},
 		{"path tree glob", "H?hle/key.txt", deny},
 		{"path tree glob", "H??hle/key.txt", deny}, // two bytes to some
-		{"path tree glob", "l[!x]nk/key.txt", deny},
-		{"path tree glob", "l[a-z]nk/key.txt", deny},
+		{"path tree", "l[!x]nk/key.txt", deny},
+		{"path tree", "l[a-z]nk/key.txt", deny},
 		{"path tree glob", "p*/key.txt", allow},
 		{"path tree glob", "p*/s*/key.txt", allow},
 		{"path tree glob", "p*/none/x*", allow},
@@ -126,8 +126,8 @@ func TestExpansion(t *testing.T) {
 		{"path tree glob", "case/**/Kern/key.txt", deny},
 		{"path tree glob", "case/**/kern/key.txt", deny},
 		{"path tree glob", "form/**/Ho\u0308hle", deny},
-		{"path tree glob", "type/[ﬁ]/*", deny}, // which is two letters in one case
-		{"path tree glob", "app/[id]/*/*", deny},
+		{"path tree", "type/[ﬁ]/*", deny}, // which is two letters in one case
+		{"path tree", "app/[id]/*/*", deny},
 		{"path tree glob", "plain/[.]./l*/key.txt", never},
 		{"path tree glob", "[.]/l*/key.txt", never},
 		{"path tree glob", "[.-.]./l*/key.txt", never},
@@ -147,27 +147,20 @@ func TestExpansion(t *testing.T) {
 		{"glob", "`..`/{*,x}", never},
 		{"glob", "{a,[[]{],../key.txt}", never},
 		{"glob", "plain/{sub,s}+/key.txt", never},
-		{"glob", "plain[.-0]{sub/key,x/y}.txt", never},
-		{"glob", "plain[[:punct:]]{sub/key,x/y}.txt", never},
 		{"glob", "plain/[s]ub[/x]key.txt", never},
-		{"glob", "plain/x]/key.txt", never},
-		{"glob", "plain/[s]ub[x/y]key.txt", never},
 		{"glob", "plain/..()/*", never},
 		{"glob", "plain/{+,x..y,z}b", never},
 		{"glob", "plain/{a,b}{x..y,z}c", never},
-		{"glob", "plain/[...slug]/x[^a-c].md", allow},
-		{"glob", "plain/s[a-z-]b", allow},
 		{"glob", "{plain,on*}", deny},
-		{"glob", "{plain,app/*}", deny},
+		{"glob", "{plain,app/*}", never}, // beyond a slash
 		{"glob", "p{lain,*}", allow},
 		{"glob", "o*y", deny},
-		{"glob", "on[l]y", deny},
 		{"glob", "only*/s*", allow},
 		{"glob", "{only,x}/s*", deny},
 		{"glob", "o*", allow},
 		{"glob", "pla?n", allow},
 		{"glob", "w*/link", allow},
-		{"path tree glob", "app/[id]/**", deny},
+		{"path tree", "app/[id]/**", deny},
 		{"path tree glob", "v*/**", deny},
 		{"path tree glob", "x|l*/key.txt", never},
 		{"glob", "x|link/key.txt", never},
@@ -183,42 +176,31 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/{sub,q/x*", never},
 		{"glob", "plain/q}*", never},
 		{"glob", "plain/q}{r", never},
-		{"glob", "plain/[s]+/key.txt", never},
-		{"glob", "odd/[z]*/key.txt", deny}, // to some also a name with brackets
+		{"glob", "plain/q}{r}", never},
+		{"glob", "plain/{q,{r}", never},
+		{"glob", "plain/" + strings.Repeat("{a,aa}", 7) + "*", never},
 		{"path tree", "odd/[z]*/key.txt", allow},
 		{"glob", "star/z*", deny}, // a folder is called that, and what is in it is meant
 		{"path tree", "star/z*", allow},
 		{"glob", path.Join(base, "work/star/z*"), deny},
 		{"glob", "star/y*", allow},
-		{"glob", "plain/report (2).txt", allow},
-		{"glob", "plain/(group)/*.ts", allow},
-		{"glob", "(sub-group)(b)/../plain/x", never},
-		{"glob", "plain/(.)sub", never},
-		{"glob", "plain/( )", never},
-		{"glob", "plain/()", never},
-		{"glob", "plain/((a))", never},
+		{"glob", "plain/report (2).txt", never},
+		{"glob", "plain/(group)/*.ts", never}, // what is in parentheses is a name of its own
 		{"glob", "plain/a)b(c", never},
-		{"glob", "plain/(a)b)", never},
 		{"glob", "plain/(a", never},
-		{"glob", "plain/(a)+", never},
-		{"glob", "plain/(a)*", never},
 		{"path tree glob", "plain/.*/x", never},
 		{"path tree glob", "plain/{a,.}?/x", never},
-		{"glob", "[!_]*/**/x", never}, // which may climb, where an entry leads up
-		{"glob", "[a.]*/x", never},
-		{"glob", "plain/[^a]?", never},
 		{"glob", "plain/??", never},
 		{"glob", "{plain,}*.*/x", never},
 		{"glob", "{*,x}/y", never},
 		{"glob", "plain/?{**,q}x", never},
-		{"glob", "plain/" + strings.Repeat("{a,{a,a}}", 7) + "*", never},
-		{"glob", "plain/[a-z]*", allow},
+		{"glob", "plain/s[a-z]*", never}, // to some also a name with brackets
 		{"glob", "plain/{s,t}*", allow},
 		{"glob", "plain/{*.ts,*.js}", allow},
 		{"glob", "plain/?.ts", allow},
-		{"glob", "odd/k++*.ts", deny}, // one sign or many to some
-		{"glob", "odd/k++", deny},
-		{"glob", "C++/x", allow},
+		{"glob", "odd/k++*.ts", never}, // one sign or many to some
+		{"glob", "odd/k++", never},
+		{"glob", "plain/+x+y.ts", allow},
 		{"glob", "plain/{+}x/y", never},
 		{"glob", "odd/n{a,b}", deny}, // to some a name as well
 		{"glob", "odd/k{a,b}/*.txt", deny},
@@ -229,13 +211,12 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/{s,{t,u}}/x", never}, // doublestar seeks the second beneath the first
 		{"glob", "plain/{s,t}{u,v}/x", never},
 		{"glob", "{plain,none/*/sub}/x", never},
-		{"glob", "{plain,none/sub}/x/*.{a,b}", allow},
-		{"glob", "plain/{s,t}/{u,v}/*.{a,{b,c}}", allow},
+		{"glob", "plain/*.{a,{b,c}}", never},
+		{"glob", "{plain,none}/x/*.{a,b}{c,d}", allow},
+		{"glob", "plain/{s,t}/{u,v}/*.{a,c}", allow},
 		{"glob", "l^nk/key.txt", deny},
-		{"glob", "[a-z]+/key.txt", never},
-		{"glob", `s*/l\w\w\w/key.txt`, never},
 		{"glob", `l\w*k/key.txt`, never},
-		{"glob", `(link)/key.txt`, deny},
+		{"glob", `(link)/key.txt`, never},
 		{"glob", `"link"/key.txt`, never},
 		{"glob", `p*/(?:sub)/key.txt`, never},
 		{"glob", "only", deny},

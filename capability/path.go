@@ -331,9 +331,9 @@ func (as role) parseGlob(glob string) (*pattern.Pattern, error) {
 			segs[i] = quoteGlob(seg)
 		case last < first:
 			return nil, errGlob
-		case as != asGlob && isPlainClass(seg[first+1:last]):
+		case isPlainClass(seg[first+1 : last]):
 			segs[i] = quoteGlob(seg[:first]) + seg[first:last+1] + quoteGlob(seg[last+1:])
-		default: // negated, nested, several, or what it is written as: whatever it is, it stays in the segment
+		default: // negated, nested or several: whatever it is, it stays in the segment
 			segs[i] = quoteGlob(seg[:first]) + "*" + quoteGlob(seg[last+1:])
 		}
 		if strings.Contains(seg, "**") {

@@ -23,7 +23,7 @@ const (
 	opaqueShare    = "names a network share"
 	opaqueUser     = "names another user's home"
 	opaqueGlob     = "is a glob that cannot be bounded"
-	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} are read here"
+	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} within a name are read here"
 	opaqueBase     = "hangs from a directory that is not known: write the whole path, from / on"
 	opaqueLink     = "cannot be resolved"
 	opaqueMet      = "matches more than can be looked at for where its links lead"

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
@@ -22,9 +21,6 @@ func (r *pathReader) ofGlob(text string) {
 			r.letters = append(r.letters, text)
 		}
 		return
-	}
-	if other := groupless(text); other != text {
-		r.ofGlob(other)
 	}
 	if strings.ContainsAny(text, wildcards) {
 		r.glob(text)
@@ -68,121 +64,36 @@ func (r *pathReader) itself(glob string) {
 	}
 }
 
-// groupless writes a star for each segment that libraries take for other names than is written. Parentheses
-// are a part of the name, or of none, and two plus signs are one or many where no slash is.
-func groupless(glob string) string {
-	if !strings.Contains(glob, "(") && !strings.Contains(glob, "++") {
-		return glob
-	}
-	segs := strings.Split(glob, "/")
-	for i, seg := range segs {
-		if strings.Contains(seg, "(") || strings.Contains(seg, "++") && (i == len(segs)-1 || strings.ContainsAny(seg, wildcards)) {
-			segs[i] = "*"
-		}
-	}
-	return strings.Join(segs, "/")
-}
-
 // isUnread reports whether a glob has what libraries differ about, so that nobody knows what it stands for.
 func isUnread(glob string) bool {
-	return strings.ContainsFunc(glob, isOddSign) || operatorIn(glob) >= 0 || hasOddBraces(glob) ||
-		slices.ContainsFunc(strings.Split(glob, "/"), isOddSegment)
+	segs := strings.Split(glob, "/")
+	return strings.ContainsFunc(glob, isOddSign) || slices.ContainsFunc(segs, isOddSegment) || slices.ContainsFunc(segs[:len(segs)-1], isMixed)
 }
 
-// isOddSign reports whether a character quotes others, parts several globs, or is one that nobody sees, which
-// some leave out.
-func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\", r) || !unicode.IsPrint(r) }
+// isOddSign reports whether a character quotes others, is of a class or a group, parts several globs, or is one
+// that nobody sees, which some leave out.
+func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\()[]", r) || !unicode.IsPrint(r) }
 
-// hasOddBraces reports whether braces are left open, say how often, may be a range, or are mixed.
-func hasOddBraces(glob string) bool {
-	return strings.Count(glob, "{") != strings.Count(glob, "}") || strings.Contains(glob, "}+") ||
-		strings.Contains(glob, "{+") || hasRange(glob) || hasMixedBraces(glob)
-}
-
-// hasMixedBraces reports whether something is behind groups that stand side by side, or in each other, or behind one
-// with slashes and wildcards: doublestar seeks it beneath what it has found so far, too.
-func hasMixedBraces(glob string) bool {
-	depth, groups, slash, wild := 0, 0, false, false
-	for i := range len(glob) {
-		switch b := glob[i]; {
-		case b == '{':
-			depth, groups = depth+1, groups+1
-		case b == '}' && depth == 0: // before it is open
-			return true
-		case b == '}':
-			depth--
-		case b == '/' && depth > 0:
-			slash = true
-		case b == '/' && (groups > 1 || slash && wild):
-			return true
-		case b == '/':
-			groups, slash, wild = 0, false, false
-		case strings.IndexByte(wildcards, b) >= 0:
-			wild = true
-		}
-	}
-	return false
-}
-
-// hasRange reports whether a group of braces may be a range.
-func hasRange(glob string) bool {
-	_, after, ok := strings.Cut(glob, "{")
-	inside, _, _ := strings.Cut(after, "}")
-	return ok && (strings.Contains(inside, "..") || hasRange(after))
-}
-
-// isOddSegment reports whether to some a segment climbs, leaves out what it says, or goes on beyond a slash.
+// isOddSegment reports whether to some a segment climbs, has a range, leaves out what it says, or says how often.
 func isOddSegment(seg string) bool {
-	return strings.HasPrefix(seg, "..") && len(seg) > len("..") || strings.HasPrefix(seg, "!") || hasOddGroup(seg) || hasOddClass(seg)
+	return strings.Contains(seg, "..") && seg != ".." || strings.HasPrefix(seg, "!") || hasOddBraces(seg) ||
+		strings.Contains(seg, "++") || strings.Contains(seg, "{+") || strings.Contains(seg, "}+")
 }
 
-// hasOddGroup reports whether a segment has parentheses that are not around words, as those of "report (2).txt" are.
-func hasOddGroup(seg string) bool {
-	if !strings.ContainsAny(seg, "()") {
-		return false
-	}
-	if strings.ContainsAny(seg, wildcards+"{}") || strings.Contains(seg, ")+") {
-		return true
-	}
+// hasOddBraces reports whether braces are open, hold a slash, or are in each other.
+func hasOddBraces(seg string) bool {
 	for rest := seg; ; {
-		before, body, ok := strings.Cut(rest, "(")
+		body, after, ok := strings.Cut(rest, "}")
 		if !ok {
-			return strings.Contains(before, ")")
+			return strings.Contains(rest, "{")
 		}
-		if body, rest, ok = strings.Cut(body, ")"); !ok || strings.Contains(before, ")") || !isWords(body) {
+		if strings.Count(body, "{") != 1 {
 			return true
 		}
+		rest = after
 	}
 }
 
-// isWords reports whether a text is words, with a space or a hyphen between them.
-func isWords(text string) bool {
-	isSign := func(r rune) bool { return r < utf8.RuneSelf && !isWord(r) }
-	isOther := func(r rune) bool { return isSign(r) && r != ' ' && r != '-' }
-	return strings.TrimFunc(text, isSign) == text && text != "" && !strings.ContainsFunc(text, isOther)
-}
-
-// hasOddClass reports whether a segment has a class that is not of letters, is left open, or says how often.
-func hasOddClass(seg string) bool {
-	for rest := seg; ; {
-		before, body, ok := strings.Cut(rest, "[")
-		if !ok {
-			return strings.Contains(before, "]") || strings.Contains(seg, "]+")
-		}
-		if body, rest, ok = strings.Cut(body, "]"); !ok || strings.Contains(before, "]") || !isClass(strings.TrimLeft(body, "!^")) {
-			return true
-		}
-	}
-}
-
-// isClass reports whether nobody reads a class as one that holds a slash: it has letters, digits and dots, and
-// ranges between letters or digits.
-func isClass(body string) bool {
-	for i := range len(body) {
-		is := func(at int) bool { return at < 0 || at == len(body) || isWord(rune(body[at])) }
-		if b := body[i]; b == '-' && (!is(i-1) || !is(i+1)) || b != '-' && b != '.' && b < utf8.RuneSelf && !isWord(rune(b)) {
-			return false
-		}
-	}
-	return body != ""
-}
+// isMixed reports whether a segment has several groups of braces: what is behind them doublestar seeks beneath
+// what it has found of the first, too.
+func isMixed(seg string) bool { return strings.Count(seg, "{") > 1 }
