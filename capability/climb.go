@@ -48,9 +48,6 @@ func mayClimb(glob string) bool {
 
 // isParent reports whether a segment may stand for "..".
 func isParent(seg string) bool {
-	if first, _, deep := strings.Cut(seg, "**"); deep { // and more behind that
-		seg = first + "*"
-	}
 	p, err := parseGlob(seg)
 	return err != nil || p.Match("..")
 }

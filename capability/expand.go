@@ -125,14 +125,8 @@ func (e *expansion) spelt(dir, name string, at uint64) error {
 	to := uint64(0)
 	for i := range bitsOf(at) {
 		seg := e.segs[i]
-		if !e.letters || !seg.hasBraces() || !seg.matches(name) {
-			continue
-		}
-		if to |= 2 << i; !seg.deep {
-			continue
-		}
-		if err := e.ask(dir, i); err != nil {
-			return err
+		if e.letters && seg.hasBraces() && seg.matches(name) {
+			to |= 2 << i
 		}
 	}
 	for i := range bitsOf(e.closed(to)) {

@@ -37,17 +37,22 @@ func TestExpansionOfNames(t *testing.T) {
 		{"{a,i}/x", []string{"a/x", "i/x"}, allow},
 		{"{a,b}/*", []string{"a/*", "b/*"}, deny},
 		{"{a,i}/*", []string{"a/**", "i/**"}, allow},
-		{"{q,r}**", []string{"q**", "r**"}, deny},
-		{"{a,b}**/x", []string{"a**/x", "b**/x", "a*/**", "b*/**", "a*", "b*"}, deny},
-		{"{a,b}**/x", []string{"a**", "b**", `\{a,b\}/x`, `\{a,b\}/x/**`}, deny},
-		{"{a,b}**/x", []string{"a**", "b**", `\{a,b\}**`}, allow},
-		{"{a,i}**/x", []string{"a**", "i**"}, allow},
 		{"{q,r}*", []string{"q*/**", "r*/**", "q*", "r*"}, deny},
 		{"{q,r}.md", []string{"q.md", "r.md"}, deny},
 		{"{q,r}.md/**", []string{"q.md/**", "r.md/**", "q.md", "r.md"}, deny},
 		{"{q,s}.md/**", []string{"q.md/**", "s.md/**", "q.md", "s.md"}, allow},
 		{"??.md", []string{"??.md"}, deny},
 		{"??.md", []string{"*.md"}, allow},
+		{"*.*", []string{"*.*"}, deny}, // which is * to .NET
+		{"*.*", []string{"*"}, allow},
+		{"a.*", []string{"a.*"}, deny},
+		{"a.*", []string{"a*"}, allow},
+		{"a.*.ts", []string{"a.*.ts"}, allow},
+		{"a b.ts", []string{"a b.ts"}, deny}, // two, to who splits at spaces
+		{"a b.ts", []string{"a", "b.ts", "b.ts/**"}, deny},
+		{"a b.ts", []string{"a*", "a/**", "b.ts", "b.ts/**"}, allow},
+		{"i? s*", []string{"i*/**", "i*", "i* s*", "s*"}, allow},
+		{"i? s*", []string{"i*", "i* s*", "s*"}, deny}, // and all that is in such a folder
 	} {
 		table := new(capability.PathTable)
 		for _, held := range tc.held {
@@ -89,6 +94,36 @@ func (c closed) List(dir string) ([]fs.DirEntry, error) {
 		return nil, fs.ErrPermission
 	}
 	return c.FS.List(dir)
+}
+
+// TestExpansionOfRoots: to who joins the two, what a glob hangs from is a part of it.
+func TestExpansionOfRoots(t *testing.T) {
+	for _, tc := range []struct{ dir, arg, glob, path string }{
+		{"[id]", "*.ts", deny, deny},
+		{"[id]", "x.ts", deny, allow},
+		{"[id]", "/w/x/*.ts", allow, allow},
+		{"x (copy)", "*.ts", deny, allow},
+		{"{a,b}", "a/*.ts", deny, allow},
+		{"c++", "*.ts", allow, allow},
+	} {
+		cwd := "/w/" + tc.dir
+		for _, view := range []capability.View{{Cwd: cwd}, {Cwd: "/w", Told: []string{cwd}}, {Cwd: "/w", Home: cwd}} {
+			arg := tc.arg
+			if view.Home != "" && !path.IsAbs(arg) {
+				arg = "~/" + arg
+			}
+			table := new(capability.PathTable)
+			table.Subtree("/w", 0)
+			p, err := view.Glob(arg)
+			if got := decidePath(table, p, err); got != tc.glob {
+				t.Errorf("%s in %+v: %s (%s)", arg, view, got, p.Opaque())
+			}
+			p, err = view.Path(arg)
+			if got := decidePath(table, p, err); got != tc.path {
+				t.Errorf("%s in %+v, no glob: %s (%s)", arg, view, got, p.Opaque())
+			}
+		}
+	}
 }
 
 // TestExpansionSaysWhatIsRead: who writes a glob that is not read is told how to write it.

@@ -94,9 +94,6 @@ func (r *pathReader) follow(text string, e expansion) {
 	if e.folder || e.letters {
 		own = 0
 	}
-	if e.letters {
-		r.as.spell(e.segs)
-	}
 	r.each(dir, func(place string) {
 		if real, err := resolve(r.view.FS, place); err != nil || real != place || r.opaque != "" {
 			return // where it leads is visited by itself

@@ -171,6 +171,10 @@ func (r *pathReader) text(text string) {
 		r.ofGlob(text)
 		return
 	case r.view.Plain:
+	case strings.HasPrefix(text, ":"):
+		r.opaque = opaqueSpec
+	case wild && r.hangsOdd(text):
+		r.opaque = opaqueRoot
 	case wild:
 		r.glob(text)
 		r.itself(text)
@@ -325,6 +329,9 @@ func parseGlob(glob string) (*pattern.Pattern, error) { return asPath.parseGlob(
 func (as role) parseGlob(glob string) (*pattern.Pattern, error) {
 	segs := strings.Split(path.Clean(glob), "/")
 	for i, seg := range segs {
+		if name, ok := strings.CutSuffix(seg, ".*"); ok && as == asGlob { // to some, nothing is behind a dot that there is not
+			seg = strings.TrimRight(name, "*") + "*"
+		}
 		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
 		switch {
 		case first < 0:

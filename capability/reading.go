@@ -24,6 +24,8 @@ const (
 	opaqueUser     = "names another user's home"
 	opaqueGlob     = "is a glob that cannot be bounded"
 	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} within a name are read here"
+	opaqueRoot     = "hangs from a folder whose name is a glob to some servers"
+	opaqueSpec     = "begins with a colon, behind which git names files that lie elsewhere"
 	opaqueBase     = "hangs from a directory that is not known: write the whole path, from / on"
 	opaqueLink     = "cannot be resolved"
 	opaqueMet      = "matches more than can be looked at for where its links lead"

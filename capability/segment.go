@@ -1,7 +1,6 @@
 package capability
 
 import (
-	"errors"
 	"path"
 	"strings"
 
@@ -17,13 +16,10 @@ type segment struct {
 	hasForms bool             // Unicode knows other ways to write the name
 }
 
-// signs mean something in a glob to those who go beyond wildcards, each in his own way.
-const signs = "(){}|$^\"'\\<>&;#`"
-
 // opens returns where a text begins to be more than a name, negative where it does not.
 func (as role) opens(text string) int {
 	if as == asGlob {
-		return strings.IndexAny(text, wildcards+signs)
+		return strings.IndexAny(text, wildcards+"{}")
 	}
 	first, operator := strings.IndexAny(text, wildcards), operatorIn(text)
 	if operator >= 0 && (first < 0 || operator < first) {
@@ -51,36 +47,20 @@ func (as role) segmentsOf(glob string) (segs []segment) {
 }
 
 // namesOf is a pattern of all names that a segment may stand for. What is one character to some
-// is several to others, and what is in brackets may be letters of the name; of signs beyond
-// that, nobody knows.
+// is several to others, and what is in brackets may be letters of the name.
 func (as role) namesOf(text string) *pattern.Pattern {
 	if at := operatorIn(text); at >= 0 {
 		text = text[:at] + "*" + text[max(at+1, strings.LastIndexByte(text, ')'))+1:]
 	}
-	rest := text
-	if first, last := strings.IndexByte(text, '['), strings.LastIndexByte(text, ']'); first >= 0 && last > first {
-		rest = text[:first] + text[last+1:]
-	}
 	text = shallow(strings.ReplaceAll(text, "?", "*"))
 	p, err := as.parseGlob(text)
-	if err != nil || as == asGlob && strings.ContainsAny(rest, signs) {
+	if err != nil {
 		p, _ = parseGlob("*")
 	}
 	return p
 }
 
 func (s segment) hasBraces() bool { return strings.Contains(s.text, "{") }
-
-// spell has segments with braces stand for names that have them, where those can be read.
-func (as role) spell(segs []segment) {
-	for i, seg := range segs {
-		names, errNames := as.parseGlob(seg.text)
-		alike, errAlike := as.parseGlob(oneCase(seg.text))
-		if seg.hasBraces() && errors.Join(errNames, errAlike) == nil {
-			segs[i].names, segs[i].alike = names, alike
-		}
-	}
-}
 
 // matches reports whether a segment may stand for a name, to somebody. Bytes that are no text
 // are one character each in one case.

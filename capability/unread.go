@@ -21,25 +21,50 @@ func (r *pathReader) ofGlob(text string) {
 			r.letters = append(r.letters, text)
 		}
 		return
+	case r.hangsOdd(text):
+		r.opaque = opaqueRoot
+		return
 	}
+	r.words(text)
 	if strings.ContainsAny(text, wildcards) {
 		r.glob(text)
 		if r.itself(text); !r.isFolder(text) {
 			return
 		}
 	} else {
-		if r.as.opens(text) >= 0 {
-			r.expanded(text)
-		}
 		r.each(text, func(place string) { r.add(place, asksDirectory(text)) })
 	}
 	r.folders = append(r.folders, text)
 }
 
+// words adds the texts that stand between spaces: to some, each is a glob of its own.
+func (r *pathReader) words(text string) {
+	words := strings.Fields(text)
+	if len(words) > maxReadings {
+		r.opaque = opaqueMany
+	}
+	for _, word := range words {
+		if word != text && r.opaque == "" {
+			r.ofGlob(word)
+		}
+	}
+}
+
+// hangsOdd reports whether a folder that a text hangs from is called like a glob, which it is to who joins the two.
+func (r *pathReader) hangsOdd(text string) bool {
+	signs := wildcards
+	if r.as == asGlob {
+		signs += `(){}|\`
+	}
+	return slices.ContainsFunc(r.view.absolute(text), func(full string) bool {
+		return strings.ContainsAny(strings.TrimSuffix(full, strings.TrimPrefix(text, "~")), signs)
+	})
+}
+
 // isFolder reports whether to some a glob stands for what is in the folders that it names: none of
 // them says so of one that ends in a wildcard, unless a folder is called just that.
 func (r *pathReader) isFolder(glob string) bool {
-	is := !strings.HasSuffix(r.raw, "*") || strings.Contains(r.raw, "{")
+	is := !strings.HasSuffix(glob, "*") || !strings.HasSuffix(r.raw, "*") || strings.Contains(r.raw, "{")
 	if !is && r.view.FS != nil {
 		r.each(glob, func(place string) {
 			_, err := resolve(r.view.FS, place+"/..")
@@ -70,25 +95,29 @@ func isUnread(glob string) bool {
 	return strings.ContainsFunc(glob, isOddSign) || slices.ContainsFunc(segs, isOddSegment) || slices.ContainsFunc(segs[:len(segs)-1], isMixed)
 }
 
-// isOddSign reports whether a character quotes others, is of a class or a group, parts several globs, or is one
-// that nobody sees, which some leave out.
-func isOddSign(r rune) bool { return strings.ContainsRune("|\"'`\\()[]", r) || !unicode.IsPrint(r) }
-
-// isOddSegment reports whether to some a segment climbs, has a range, leaves out what it says, or says how often.
-func isOddSegment(seg string) bool {
-	return strings.Contains(seg, "..") && seg != ".." || strings.HasPrefix(seg, "!") || hasOddBraces(seg) ||
-		strings.Contains(seg, "++") || strings.Contains(seg, "{+") || strings.Contains(seg, "}+")
+// isOddSign reports whether a character quotes others, is of a class or a group, parts several globs, says how one
+// is meant, or is one that nobody sees, which some leave out.
+func isOddSign(r rune) bool {
+	return strings.ContainsRune("|\"'`\\()[]:;<>&$^#", r) || !unicode.IsPrint(r)
 }
 
-// hasOddBraces reports whether braces are open, hold a slash, or are in each other.
+// isOddSegment reports whether to some a segment climbs, has a range, leaves out what it says, says how often, or
+// goes on beyond a slash.
+func isOddSegment(seg string) bool {
+	return strings.Contains(seg, "..") && seg != ".." || strings.Contains(seg, "**") && seg != "**" || strings.HasPrefix(seg, "!") ||
+		hasOddBraces(seg) || strings.Contains(seg, "++") || strings.Contains(seg, "{+") || strings.Contains(seg, "}+")
+}
+
+// hasOddBraces reports whether braces are open, hold a slash, are within each other, or leave out a comma.
 func hasOddBraces(seg string) bool {
 	for rest := seg; ; {
-		body, after, ok := strings.Cut(rest, "}")
-		if !ok {
-			return strings.Contains(rest, "{")
-		}
-		if strings.Count(body, "{") != 1 {
+		body, after, shut := strings.Cut(rest, "}")
+		outside, _, opened := strings.Cut(body, "{")
+		if opened != shut || strings.Contains(outside, ",") {
 			return true
+		}
+		if !shut {
+			return false
 		}
 		rest = after
 	}
