@@ -28,7 +28,8 @@ func TestExpansionOfNames(t *testing.T) {
 		{"{i,secret}/**", []string{"*/**"}, deny},
 		{"*.ts/**", []string{"*/**"}, deny},
 		{"{a*,z}/**", []string{"*/**"}, deny},
-		{"a*/**", []string{"*/**"}, allow},
+		{"a*/**", []string{"*/**"}, deny}, // as for a file
+		{"a*/**", []string{"*/**", "a*"}, allow},
 		{"i/**", []string{"*/**"}, allow},
 		{"none/**", []string{"*/**"}, allow},
 		{"secret/**", []string{"*/**", "secret"}, allow},
@@ -47,6 +48,10 @@ func TestExpansionOfNames(t *testing.T) {
 		{"*.*", []string{"*"}, allow},
 		{"a.*", []string{"a.*"}, deny},
 		{"a.*", []string{"a*"}, allow},
+		{"*.?", []string{"*.*"}, deny},
+		{"a.???", []string{"a.*"}, deny},
+		{"a*.*.*", []string{"a*.*"}, deny},
+		{"a*.*.*", []string{"a*"}, allow},
 		{"a.*.ts", []string{"a.*.ts"}, allow},
 		{"a b.ts", []string{"a b.ts"}, deny}, // two, to who splits at spaces
 		{"a b.ts", []string{"a", "b.ts", "b.ts/**"}, deny},
@@ -96,20 +101,37 @@ func (c closed) List(dir string) ([]fs.DirEntry, error) {
 	return c.FS.List(dir)
 }
 
+// wordsUpTo writes as many words, each once.
+func wordsUpTo(n int) string {
+	var words strings.Builder
+	for i := range n {
+		fmt.Fprintf(&words, " %d", i)
+	}
+	return words.String()
+}
+
 // TestExpansionOfRoots: to who joins the two, what a glob hangs from is a part of it.
 func TestExpansionOfRoots(t *testing.T) {
 	for _, tc := range []struct{ dir, arg, glob, path string }{
 		{"[id]", "*.ts", deny, deny},
-		{"[id]", "x.ts", deny, allow},
+		{"[id]", "x.ts", deny, deny},
+		{"[id]", "/w/[id]/x.ts", deny, deny},
 		{"[id]", "/w/x/*.ts", allow, allow},
 		{"x (copy)", "*.ts", deny, allow},
-		{"{a,b}", "a/*.ts", deny, allow},
+		{"x (copy)", "/w/x (copy)/*.ts", deny, allow},
+		{"{a,b}", "a/*.ts", deny, deny},
 		{"c++", "*.ts", allow, allow},
+		{"c++", "/w/c++/*.ts", allow, allow},
+		{"c++", "/w/c++/c++/*.ts", deny, allow},
+		{"my src", "/w/my src/it/*.ts", allow, allow},
+		{"my src", "/w/my src/it /etc/*.ts", deny, allow},
 	} {
 		cwd := "/w/" + tc.dir
 		for _, view := range []capability.View{{Cwd: cwd}, {Cwd: "/w", Told: []string{cwd}}, {Cwd: "/w", Home: cwd}} {
 			arg := tc.arg
-			if view.Home != "" && !path.IsAbs(arg) {
+			if view.Home != "" && path.IsAbs(arg) {
+				continue
+			} else if view.Home != "" {
 				arg = "~/" + arg
 			}
 			table := new(capability.PathTable)

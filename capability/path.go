@@ -160,6 +160,7 @@ type pathReader struct {
 	folders []string // those that may stand for all that is beneath them
 	names   []string // those that stand for a file as well, if one is called that
 	letters []string // those whose braces are letters to some
+	parts   []string // words that are read by themselves
 	covered covering // what is; nil where that is asked later
 }
 
@@ -173,7 +174,7 @@ func (r *pathReader) text(text string) {
 	case r.view.Plain:
 	case strings.HasPrefix(text, ":"):
 		r.opaque = opaqueSpec
-	case wild && r.hangsOdd(text):
+	case r.hangsOdd(text):
 		r.opaque = opaqueRoot
 	case wild:
 		r.glob(text)
@@ -329,8 +330,9 @@ func parseGlob(glob string) (*pattern.Pattern, error) { return asPath.parseGlob(
 func (as role) parseGlob(glob string) (*pattern.Pattern, error) {
 	segs := strings.Split(path.Clean(glob), "/")
 	for i, seg := range segs {
-		if name, ok := strings.CutSuffix(seg, ".*"); ok && as == asGlob { // to some, nothing is behind a dot that there is not
-			seg = strings.TrimRight(name, "*") + "*"
+		name := strings.TrimRight(seg, ".*?")
+		if end := seg[len(name):]; as == asGlob && strings.ContainsAny(end, "*?") && strings.Contains(end, ".") {
+			seg = name + "*" // to some, there need be no dot at the end of a name, nor what is behind it
 		}
 		first, last := strings.IndexByte(seg, '['), strings.LastIndexByte(seg, ']')
 		switch {

@@ -9,23 +9,24 @@ import (
 
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
 func (r *pathReader) ofGlob(text string) {
+	own := r.own(text)
 	switch {
-	case isUnread(text):
+	case isUnread(own):
 		r.opaque = opaqueUnread
 		return
-	case mayClimb(text):
+	case mayClimb(own):
 		r.opaque = opaqueGlob
+		return
+	case r.hangsOdd(text):
+		r.opaque = opaqueRoot
 		return
 	case len(alternatives(text)) > 1: // what it stands for are those, which are texts of their own
 		if strings.Count(text, "{") >= strings.Count(r.raw, "{") { // who reads no braces reads none of them
 			r.letters = append(r.letters, text)
 		}
 		return
-	case r.hangsOdd(text):
-		r.opaque = opaqueRoot
-		return
 	}
-	r.words(text)
+	r.words(own)
 	if strings.ContainsAny(text, wildcards) {
 		r.glob(text)
 		if r.itself(text); !r.isFolder(text) {
@@ -37,27 +38,47 @@ func (r *pathReader) ofGlob(text string) {
 	r.folders = append(r.folders, text)
 }
 
+// own returns what of a text is not the folder that it hangs from.
+func (r *pathReader) own(text string) string {
+	rest := text
+	for _, dir := range slices.Concat(r.view.Told, []string{r.view.Cwd}) {
+		if own, ok := strings.CutPrefix(text, dir+"/"); ok && dir != "" && len(own) < len(rest) {
+			rest = own
+		}
+	}
+	return rest
+}
+
 // words adds the texts that stand between spaces: to some, each is a glob of its own.
 func (r *pathReader) words(text string) {
-	words := strings.Fields(text)
-	if len(words) > maxReadings {
-		r.opaque = opaqueMany
-	}
-	for _, word := range words {
-		if word != text && r.opaque == "" {
-			r.ofGlob(word)
+	for word := range strings.FieldsSeq(text) {
+		if word == text || r.opaque != "" {
+			return
+		}
+		texts, opaque := spellings(word)
+		for r.opaque = opaque; len(texts) > 0; texts = texts[1:] {
+			switch one := texts[0]; {
+			case slices.Contains(r.parts, one):
+			case len(r.parts) == maxReadings:
+				r.opaque = opaqueMany
+				return
+			default:
+				r.parts = append(r.parts, one)
+				r.ofGlob(one)
+			}
 		}
 	}
 }
 
 // hangsOdd reports whether a folder that a text hangs from is called like a glob, which it is to who joins the two.
 func (r *pathReader) hangsOdd(text string) bool {
-	signs := wildcards
+	signs := wildcards + "{}"
 	if r.as == asGlob {
-		signs += `(){}|\`
+		signs += `()|\`
 	}
+	own := strings.TrimPrefix(r.own(text), "~")
 	return slices.ContainsFunc(r.view.absolute(text), func(full string) bool {
-		return strings.ContainsAny(strings.TrimSuffix(full, strings.TrimPrefix(text, "~")), signs)
+		return strings.ContainsAny(strings.TrimSuffix(full, own), signs)
 	})
 }
 
@@ -81,7 +102,7 @@ func (r *pathReader) itself(glob string) {
 		front, ok = strings.CutSuffix(front, "/**")
 	}
 	switch {
-	case !deep || front == "" || strings.HasSuffix(front, "*") && !strings.Contains(r.raw, "{"): // no file, to all of them
+	case !deep || front == "":
 	case !strings.ContainsAny(front, wildcards):
 		r.names = append(r.names, front)
 	case r.as == asGlob || strings.Contains(front, "["):
@@ -92,6 +113,11 @@ func (r *pathReader) itself(glob string) {
 // isUnread reports whether a glob has what libraries differ about, so that nobody knows what it stands for.
 func isUnread(glob string) bool {
 	segs := strings.Split(glob, "/")
+	for i, seg := range segs {
+		if seg == "**" && i > 0 && !strings.ContainsAny(segs[i-1], wildcards) && slices.Contains(segs[i:], segs[i-1]) {
+			return true // a name on both sides is one to some
+		}
+	}
 	return strings.ContainsFunc(glob, isOddSign) || slices.ContainsFunc(segs, isOddSegment) || slices.ContainsFunc(segs[:len(segs)-1], isMixed)
 }
 
