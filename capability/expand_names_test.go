@@ -3,6 +3,7 @@ package capability_test
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ func TestExpansionOfNames(t *testing.T) {
 		{"{q,s}.md/**", []string{"q.md/**", "s.md/**", "q.md", "s.md"}, allow},
 		{"??.md", []string{"??.md"}, deny},
 		{"??.md", []string{"*.md"}, allow},
+		{"i {q,r}.md", []string{"i*", "i/**", "i */**", "q.md", "q.md/**", "r.md", "r.md/**"}, deny}, // and {q,r}.md
+		{"i {q,r}.md", []string{"i*", "i/**", "i */**", "q.md", "q.md/**", "r.md", "r.md/**", `\{q,r\}.md`, `\{q,r\}.md/**`}, allow},
+		{"i{,s} {q,r}.md", []string{"i*", "i/**", "i*/**", "q.md", "q.md/**", "r.md", "r.md/**"}, deny},
 		{"*.*", []string{"*.*"}, deny}, // which is * to .NET
 		{"*.*", []string{"*"}, allow},
 		{"a.*", []string{"a.*"}, deny},
@@ -120,6 +124,9 @@ func TestExpansionOfRoots(t *testing.T) {
 		{"x (copy)", "*.ts", deny, allow},
 		{"x (copy)", "/w/x (copy)/*.ts", deny, allow},
 		{"{a,b}", "a/*.ts", deny, deny},
+		{"src", "**/src/x.ts", deny, allow}, // to some, one src is both
+		{"src", "/w/src/**/src/x.ts", deny, allow},
+		{"src", "**/src/x*.ts", allow, allow},
 		{"c++", "*.ts", allow, allow},
 		{"c++", "/w/c++/*.ts", allow, allow},
 		{"c++", "/w/c++/c++/*.ts", deny, allow},
@@ -144,6 +151,30 @@ func TestExpansionOfRoots(t *testing.T) {
 			if got := decidePath(table, p, err); got != tc.path {
 				t.Errorf("%s in %+v, no glob: %s (%s)", arg, view, got, p.Opaque())
 			}
+		}
+	}
+}
+
+// TestExpansionOfLinkedRoots: that root may be a link, and the server know where it leads.
+func TestExpansionOfLinkedRoots(t *testing.T) {
+	base := linkTree(t)
+	if err := os.Mkdir(base+"/(x) [id]", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("(x) [id]", base+"/proj"); err != nil {
+		t.Fatal(err)
+	}
+	view := capability.View{Cwd: base + "/proj", FS: hostfs.FS{}}
+	table := new(capability.PathTable)
+	table.Subtree(base, 0)
+	for arg, want := range map[string]string{"*.ts": deny, "x.ts": allow} {
+		p, err := view.Path(arg)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s: %s (%s)", arg, got, p.Opaque())
+		}
+		p, err = view.Glob(arg)
+		if got := decidePath(table, p, err); got != deny {
+			t.Errorf("%s, a glob: %s", arg, got)
 		}
 	}
 }

@@ -238,6 +238,8 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/x %7Eroot", never},
 		{"glob", "plain/a/**/a/x", never}, // to some, one a is both
 		{"glob", "plain/a/**/b/a/x", never},
+		{"glob", "plain/**/plain/x*", allow},
+		{"glob", "plain/{a b,c}", never},
 		{"glob", "plain/*/**/*", allow},
 		{"glob", "plain/a\ufe50b", never},
 		{"glob", "plain/\u2047", never},

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,7 +12,7 @@ import (
 func (r *pathReader) ofGlob(text string) {
 	own := r.own(text)
 	switch {
-	case isUnread(own):
+	case isUnread(own) || slices.ContainsFunc(r.bases(text), func(base string) bool { return isEcho(base + "/" + strings.TrimPrefix(own, "~")) }):
 		r.opaque = opaqueUnread
 		return
 	case mayClimb(own):
@@ -20,13 +21,14 @@ func (r *pathReader) ofGlob(text string) {
 	case r.hangsOdd(text):
 		r.opaque = opaqueRoot
 		return
-	case len(alternatives(text)) > 1: // what it stands for are those, which are texts of their own
+	}
+	r.words(own)
+	if len(alternatives(text)) > 1 { // what it stands for are those, which are texts of their own
 		if strings.Count(text, "{") >= strings.Count(r.raw, "{") { // who reads no braces reads none of them
 			r.letters = append(r.letters, text)
 		}
 		return
 	}
-	r.words(own)
 	if strings.ContainsAny(text, wildcards) {
 		r.glob(text)
 		if r.itself(text); !r.isFolder(text) {
@@ -41,7 +43,7 @@ func (r *pathReader) ofGlob(text string) {
 // own returns what of a text is not the folder that it hangs from.
 func (r *pathReader) own(text string) string {
 	rest := text
-	for _, dir := range slices.Concat(r.view.Told, []string{r.view.Cwd}) {
+	for _, dir := range append(slices.Clip(r.view.Told), r.view.Cwd) {
 		if own, ok := strings.CutPrefix(text, dir+"/"); ok && dir != "" && len(own) < len(rest) {
 			rest = own
 		}
@@ -64,10 +66,30 @@ func (r *pathReader) words(text string) {
 				return
 			default:
 				r.parts = append(r.parts, one)
-				r.ofGlob(one)
+				if r.ofGlob(one); one == word && strings.Contains(one, "{") {
+					r.letters = append(r.letters, one)
+				}
 			}
 		}
 	}
+}
+
+// bases returns the folders that a text hangs from, as they are called and as they really are.
+func (r *pathReader) bases(text string) []string {
+	bases := append([]string{r.view.Cwd}, r.view.Told...)
+	if strings.HasPrefix(text, "~") {
+		bases = append(bases, r.view.Home)
+	} else if strings.HasPrefix(text, "/") {
+		bases = []string{strings.TrimSuffix(text, r.own(text))}
+	}
+	for _, base := range slices.Clip(bases) {
+		if r.view.FS != nil && base != "" {
+			if real, err := resolve(r.view.FS, base); err == nil { // or else it is said where the text is looked up
+				bases = append(bases, real)
+			}
+		}
+	}
+	return bases
 }
 
 // hangsOdd reports whether a folder that a text hangs from is called like a glob, which it is to who joins the two.
@@ -76,10 +98,12 @@ func (r *pathReader) hangsOdd(text string) bool {
 	if r.as == asGlob {
 		signs += `()|\`
 	}
-	own := strings.TrimPrefix(r.own(text), "~")
-	return slices.ContainsFunc(r.view.absolute(text), func(full string) bool {
-		return strings.ContainsAny(strings.TrimSuffix(full, own), signs)
-	})
+	isOdd := func(base string) bool { return strings.ContainsAny(base, signs) }
+	if r.as == asGlob || strings.ContainsAny(text, wildcards) {
+		return slices.ContainsFunc(r.bases(text), isOdd)
+	}
+	v := r.view
+	return !strings.HasPrefix(text, "/") && (isOdd(v.Cwd) || slices.ContainsFunc(v.Told, isOdd) || strings.HasPrefix(text, "~") && isOdd(v.Home))
 }
 
 // isFolder reports whether to some a glob stands for what is in the folders that it names: none of
@@ -113,12 +137,13 @@ func (r *pathReader) itself(glob string) {
 // isUnread reports whether a glob has what libraries differ about, so that nobody knows what it stands for.
 func isUnread(glob string) bool {
 	segs := strings.Split(glob, "/")
-	for i, seg := range segs {
-		if seg == "**" && i > 0 && !strings.ContainsAny(segs[i-1], wildcards) && slices.Contains(segs[i:], segs[i-1]) {
-			return true // a name on both sides is one to some
-		}
-	}
 	return strings.ContainsFunc(glob, isOddSign) || slices.ContainsFunc(segs, isOddSegment) || slices.ContainsFunc(segs[:len(segs)-1], isMixed)
+}
+
+// isEcho reports whether a name is on both sides of a **, which is one to some where there are names and no wildcards.
+func isEcho(glob string) bool {
+	before, after, ok := strings.Cut(glob, "/**/")
+	return ok && !strings.ContainsAny(before+after, wildcards) && slices.Contains(strings.Split(after, "/"), path.Base(before))
 }
 
 // isOddSign reports whether a character quotes others, is of a class or a group, parts several globs, says how one
