@@ -48,6 +48,15 @@ func TestExpansionOfNames(t *testing.T) {
 		{"i {q,r}.md", []string{"i*", "i/**", "i */**", "q.md", "q.md/**", "r.md", "r.md/**"}, deny}, // and {q,r}.md
 		{"i {q,r}.md", []string{"i*", "i/**", "i */**", "q.md", "q.md/**", "r.md", "r.md/**", `\{q,r\}.md`, `\{q,r\}.md/**`}, allow},
 		{"i{,s} {q,r}.md", []string{"i*", "i/**", "i*/**", "q.md", "q.md/**", "r.md", "r.md/**"}, deny},
+		{"{q,r}.md. {q,r}.md", []string{"[a-z]*", "[a-z]*/**"}, deny},
+		{"i/{x,secret,z}*", []string{"i/**"}, deny}, // a file, to who parts texts at commas
+		{"i/{x,a,z}*", []string{"i/**"}, deny},
+		{"i/{x,*.ts,z}", []string{"i/**"}, deny},
+		{"i/{x,~,z}*", []string{"i/**"}, deny},
+		{"i/{x,none,z}*", []string{"i/**"}, allow},
+		{"i/{x,z}*", []string{"i/**"}, allow},
+		{"**/\u1d43.ts", []string{"**/\u1d43.ts", "**/\u1d43.ts/**"}, deny}, // a small a
+		{"**/\u1d43.ts", []string{"**"}, allow},
 		{"*.*", []string{"*.*"}, deny}, // which is * to .NET
 		{"*.*", []string{"*"}, allow},
 		{"a.*", []string{"a.*"}, deny},

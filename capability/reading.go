@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Why a path has a reading that nothing can cover. Each finishes the sentence
@@ -36,7 +38,7 @@ const (
 // a text, nothing where it changes nothing. Their order does not matter: each is
 // applied to what any other made, until nothing new comes.
 var rewrites = [...]func(text string) []string{
-	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, alternatives, filePaths,
+	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, compose, alternatives, filePaths,
 }
 
 // hazards are the texts that stand for something no grant can name.
@@ -272,6 +274,14 @@ func foldLookalikes(text string) []string {
 		made.WriteString(lookalike(r))
 	}
 	return []string{made.String()}
+}
+
+// compose writes the letters of a glob as what they are to those who compare names in one form, as ᵉ is e.
+func compose(text string) []string {
+	if isASCII(text) || !strings.ContainsAny(text, wildcards) || norm.NFKC.String(text) == norm.NFC.String(text) {
+		return nil
+	}
+	return []string{norm.NFKC.String(text)}
 }
 
 func isASCII(text string) bool {

@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"capgate/capability/pattern"
 )
 
@@ -62,11 +64,11 @@ func (as role) namesOf(text string) *pattern.Pattern {
 
 func (s segment) hasBraces() bool { return strings.Contains(s.text, "{") }
 
-// matches reports whether a segment may stand for a name, to somebody. Bytes that are no text
+// matches reports whether a segment may stand for a name, to somebody, also one that is the same to Unicode. Bytes that are no text
 // are one character each in one case.
 func (s segment) matches(name string) bool {
 	if s.names == nil {
-		return name == s.text
+		return name == s.text || !(isASCII(name) && isASCII(s.text)) && norm.NFKD.String(name) == norm.NFKD.String(s.text)
 	}
 	return s.names.Match(name) || s.alike.Match(oneCase(name))
 }

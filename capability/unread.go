@@ -25,7 +25,7 @@ func (r *pathReader) ofGlob(text string) {
 	r.words(own)
 	if len(alternatives(text)) > 1 { // what it stands for are those, which are texts of their own
 		if strings.Count(text, "{") >= strings.Count(r.raw, "{") { // who reads no braces reads none of them
-			r.letters = append(r.letters, text)
+			r.braced(text)
 		}
 		return
 	}
@@ -54,22 +54,49 @@ func (r *pathReader) own(text string) string {
 // words adds the texts that stand between spaces: to some, each is a glob of its own.
 func (r *pathReader) words(text string) {
 	for word := range strings.FieldsSeq(text) {
-		if word == text || r.opaque != "" {
+		if word == text {
 			return
 		}
-		texts, opaque := spellings(word)
-		for r.opaque = opaque; len(texts) > 0; texts = texts[1:] {
-			switch one := texts[0]; {
-			case slices.Contains(r.parts, one):
-			case len(r.parts) == maxReadings:
-				r.opaque = opaqueMany
-				return
-			default:
-				r.parts = append(r.parts, one)
-				if r.ofGlob(one); one == word && strings.Contains(one, "{") {
-					r.letters = append(r.letters, one)
-				}
-			}
+		if r.part(word, true); strings.Contains(word, "{") && !slices.Contains(r.letters, word) {
+			r.braced(word)
+		}
+	}
+}
+
+// braced adds what a text with braces is to those who read none: a name with them, and to who parts texts at commas,
+// what stands between two.
+func (r *pathReader) braced(text string) {
+	r.letters = append(r.letters, text)
+	pieces := strings.Split(r.own(text), ",")
+	for _, piece := range pieces[1:max(1, len(pieces)-1)] {
+		if !strings.ContainsAny(piece, "{}") {
+			r.part(piece, false)
+		}
+	}
+}
+
+// part reads a part of a text as a text of its own. A name that is unsure is asked for where there is something that
+// is called so.
+func (r *pathReader) part(text string, sure bool) {
+	key := text
+	if !sure {
+		key = "," + text
+	}
+	if r.opaque != "" || slices.Contains(r.parts, key) {
+		return
+	}
+	if len(r.parts) == maxReadings {
+		r.opaque = opaqueMany
+		return
+	}
+	r.parts = append(r.parts, key)
+	texts, opaque := spellings(text)
+	r.opaque = opaque
+	for _, one := range texts {
+		if sure || strings.ContainsAny(one, wildcards) {
+			r.ofGlob(one)
+		} else {
+			r.names, r.folders = append(r.names, one), append(r.folders, one)
 		}
 	}
 }
