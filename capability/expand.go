@@ -44,12 +44,8 @@ func (e *expansion) visit(dir string, at, asked uint64) error {
 		return ErrTooMuch
 	}
 	e.asked[dir] |= asked
-	wild, forms := e.kinds()
-	if fresh&wild == 0 {
+	if fresh&e.wild() == 0 {
 		return e.named(dir, fresh, asked)
-	}
-	if err := e.named(dir, fresh&forms, asked); err != nil {
-		return err
 	}
 	entries, err := e.r.view.FS.List(dir)
 	if err != nil {
@@ -68,16 +64,14 @@ func (e *expansion) visit(dir string, at, asked uint64) error {
 	return nil
 }
 
-// kinds tells the segments that are no names, and the names that may be written otherwise.
-func (e *expansion) kinds() (wild, forms uint64) {
+// wild tells the segments that are no names.
+func (e *expansion) wild() (at uint64) {
 	for i, seg := range e.segs {
 		if seg.names != nil {
-			wild |= 1 << i
-		} else if seg.hasForms {
-			forms |= 1 << i
+			at |= 1 << i
 		}
 	}
-	return wild, forms
+	return at
 }
 
 // named goes on at the names that are written out.

@@ -174,7 +174,7 @@ func (r *pathReader) text(text string) {
 	case r.view.Plain:
 	case strings.HasPrefix(text, ":"):
 		r.opaque = opaqueSpec
-	case r.hangsOdd(text):
+	case wild && r.hangsOdd(text):
 		r.opaque = opaqueRoot
 	case wild:
 		r.glob(text)

@@ -11,11 +11,10 @@ import (
 
 // segment stands for the names of one directory.
 type segment struct {
-	text     string
-	deep     bool             // also for those in the directories beneath
-	names    *pattern.Pattern // nil where it is a name itself
-	alike    *pattern.Pattern // of names in one case
-	hasForms bool             // Unicode knows other ways to write the name
+	text  string
+	deep  bool             // also for those in the directories beneath
+	names *pattern.Pattern // nil where it is a name itself
+	alike *pattern.Pattern // of names in one case
 }
 
 // opens returns where a text begins to be more than a name, negative where it does not.
@@ -39,7 +38,7 @@ func (as role) cutGlob(text string) (dir, rest string) {
 // segmentsOf splits a relative glob.
 func (as role) segmentsOf(glob string) (segs []segment) {
 	for text := range strings.SplitSeq(path.Clean(glob), "/") {
-		seg := segment{text: text, deep: strings.Contains(text, "**"), hasForms: !isASCII(text) || strings.ContainsAny(text, "K;`")}
+		seg := segment{text: text, deep: strings.Contains(text, "**")}
 		if as.opens(text) >= 0 {
 			seg.names, seg.alike = as.namesOf(text), as.namesOf(oneCase(text))
 		}
@@ -64,8 +63,8 @@ func (as role) namesOf(text string) *pattern.Pattern {
 
 func (s segment) hasBraces() bool { return strings.Contains(s.text, "{") }
 
-// matches reports whether a segment may stand for a name, to somebody, also one that is the same to Unicode. Bytes that are no text
-// are one character each in one case.
+// matches reports whether a segment may stand for a name, to somebody: also for one that is the same once
+// composed. Bytes that are no text are one character each in one case.
 func (s segment) matches(name string) bool {
 	if s.names == nil {
 		return name == s.text || !(isASCII(name) && isASCII(s.text)) && norm.NFKD.String(name) == norm.NFKD.String(s.text)

@@ -11,8 +11,9 @@ import (
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
 func (r *pathReader) ofGlob(text string) {
 	own := r.own(text)
+	echoes := func(base string) bool { return isEcho(base + "/" + strings.TrimPrefix(own, "~")) }
 	switch {
-	case isUnread(own) || slices.ContainsFunc(r.bases(text), func(base string) bool { return isEcho(base + "/" + strings.TrimPrefix(own, "~")) }):
+	case isUnread(own) || slices.ContainsFunc(r.bases(text), echoes):
 		r.opaque = opaqueUnread
 		return
 	case mayClimb(own):
@@ -109,7 +110,7 @@ func (r *pathReader) bases(text string) []string {
 	} else if strings.HasPrefix(text, "/") {
 		bases = []string{strings.TrimSuffix(text, r.own(text))}
 	}
-	for _, base := range slices.Clip(bases) {
+	for _, base := range bases {
 		if r.view.FS != nil && base != "" {
 			if real, err := resolve(r.view.FS, base); err == nil { // or else it is said where the text is looked up
 				bases = append(bases, real)
@@ -119,18 +120,13 @@ func (r *pathReader) bases(text string) []string {
 	return bases
 }
 
-// hangsOdd reports whether a folder that a text hangs from is called like a glob, which it is to who joins the two.
+// hangsOdd reports whether a folder that a glob hangs from is called like one, which it is to who joins the two.
 func (r *pathReader) hangsOdd(text string) bool {
 	signs := wildcards + "{}"
 	if r.as == asGlob {
 		signs += `()|\`
 	}
-	isOdd := func(base string) bool { return strings.ContainsAny(base, signs) }
-	if r.as == asGlob || strings.ContainsAny(text, wildcards) {
-		return slices.ContainsFunc(r.bases(text), isOdd)
-	}
-	v := r.view
-	return !strings.HasPrefix(text, "/") && (isOdd(v.Cwd) || slices.ContainsFunc(v.Told, isOdd) || strings.HasPrefix(text, "~") && isOdd(v.Home))
+	return slices.ContainsFunc(r.bases(text), func(base string) bool { return strings.ContainsAny(base, signs) })
 }
 
 // isFolder reports whether to some a glob stands for what is in the folders that it names: none of
