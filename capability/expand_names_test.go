@@ -49,11 +49,13 @@ func TestExpansionOfNames(t *testing.T) {
 		{"i {q,r}.md", []string{"i*", "i/**", "i */**", "q.md", "q.md/**", "r.md", "r.md/**", `\{q,r\}.md`, `\{q,r\}.md/**`}, allow},
 		{"i{,s} {q,r}.md", []string{"i*", "i/**", "i*/**", "q.md", "q.md/**", "r.md", "r.md/**"}, deny},
 		{"{q,r}.md. {q,r}.md", []string{"[a-z]*", "[a-z]*/**"}, deny},
-		{"i/{x,secret,z}*", []string{"i/**"}, deny}, // a file, to who parts texts at commas
-		{"i/{x,a,z}*", []string{"i/**"}, deny},
+		{"i/{x,a.ts,z}*", []string{"i/**"}, deny},  // a file, to who parts texts at commas
+		{"i/{x,no.ts,z}*", []string{"i/**"}, deny}, // also if there is none: that would be told
+		{"i/{x,no.ts,z}*", []string{"i/**", "no.*", "no.ts/**"}, allow},
+		{"i/{x,id_rsa,z}*", []string{"i/**"}, deny},
+		{"i/{x,secret,z}*", []string{"i/**"}, allow}, // as tsx and js are
 		{"i/{x,*.ts,z}", []string{"i/**"}, deny},
 		{"i/{x,~,z}*", []string{"i/**"}, deny},
-		{"i/{x,none,z}*", []string{"i/**"}, allow},
 		{"i/{x,z}*", []string{"i/**"}, allow},
 		{"**/\u1d43.ts", []string{"**/\u1d43.ts", "**/\u1d43.ts/**"}, deny}, // a small a
 		{"**/\u1d43.ts", []string{"**"}, allow},

@@ -242,8 +242,7 @@ func TestExpansion(t *testing.T) {
 		{"glob", "plain/a/**/b/a/x", never},
 		{"glob", "plain/**/plain/x*", allow},
 		{"glob", "plain/{a b,c}", never},
-		{"glob", "plain/{x,venv,y}*", deny},
-		{"glob", "plain/{x,link,y}*", deny}, // three, to who parts them at commas
+		{"glob", "plain/{x,l?nk,y}*", deny}, // three, to who parts them at commas
 		{"glob", "plain/{x,~root,y}*", never},
 		{"glob", "plain/*/**/*", allow},
 		{"glob", "plain/a\ufe50b", never},

@@ -58,47 +58,42 @@ func (r *pathReader) words(text string) {
 		if word == text {
 			return
 		}
-		if r.part(word, true); strings.Contains(word, "{") && !slices.Contains(r.letters, word) {
+		if r.part(word); strings.Contains(word, "{") && !slices.Contains(r.letters, word) {
 			r.braced(word)
 		}
 	}
 }
 
 // braced adds what a text with braces is to those who read none: a name with them, and to who parts texts at commas,
-// what stands between two.
+// what stands between two. What ends names, as tsx and js do, is in too many globs to be a name as well; that there is
+// something of that name would be told by a denial.
 func (r *pathReader) braced(text string) {
 	r.letters = append(r.letters, text)
 	pieces := strings.Split(r.own(text), ",")
 	for _, piece := range pieces[1:max(1, len(pieces)-1)] {
-		if !strings.ContainsAny(piece, "{}") {
-			r.part(piece, false)
+		if !strings.ContainsAny(piece, "{}") && strings.ContainsFunc(piece, isNoEnding) {
+			r.part(piece)
 		}
 	}
 }
 
-// part reads a part of a text as a text of its own. A name that is unsure is asked for where there is something that
-// is called so.
-func (r *pathReader) part(text string, sure bool) {
-	key := text
-	if !sure {
-		key = "," + text
-	}
-	if r.opaque != "" || slices.Contains(r.parts, key) {
+// isNoEnding reports whether a character is in no name of a kind of files.
+func isNoEnding(r rune) bool { return r == '_' || !isWord(r) }
+
+// part reads a part of a text as a text of its own, once.
+func (r *pathReader) part(text string) {
+	if r.opaque != "" || slices.Contains(r.parts, text) {
 		return
 	}
 	if len(r.parts) == maxReadings {
 		r.opaque = opaqueMany
 		return
 	}
-	r.parts = append(r.parts, key)
+	r.parts = append(r.parts, text)
 	texts, opaque := spellings(text)
 	r.opaque = opaque
 	for _, one := range texts {
-		if sure || strings.ContainsAny(one, wildcards) {
-			r.ofGlob(one)
-		} else {
-			r.names, r.folders = append(r.names, one), append(r.folders, one)
-		}
+		r.ofGlob(one)
 	}
 }
 
