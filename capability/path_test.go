@@ -21,6 +21,8 @@ func TestPathAttacks(t *testing.T) {
 		name, paths, arg, want string
 	}{
 		{"ABSOLUTE", ".", "/etc/passwd", deny},
+		{"COMPOSED not as a name", "src/Na\u207a.csv", "src/Na\u207a.csv", allow},
+		{"COMPOSED as a glob", "src/Na\u207a*", "src/Na\u207a*", deny},
 		{"ADS", "src/*.go", "ROOT/src/main.go::$DATA", deny},
 		{"ARRAY element inside", ".", "ROOT/src/main.go", allow},
 		{"BACKSLASH", ".", `ROOT\..\..\outside\secret.txt`, deny},

@@ -243,16 +243,6 @@ var lookalikes = [...]struct{ ascii, of string }{
 	{"?", "\ufe16\ufe56"},
 	{"[", "\ufe47"},
 	{"]", "\ufe48"},
-	{"(", "\u207d\u208d\ufe35\ufe59"},
-	{")", "\u207e\u208e\ufe36\ufe5a"},
-	{"+", "\u207a\u208a\ufb29\ufe62"},
-	{",", "\ufe10\ufe50"},
-	{";", "\ufe14\ufe54"},
-	{"!", "\ufe15\ufe57"},
-	{"!!", "\u203c"},
-	{"??", "\u2047"},
-	{"?!", "\u2048"},
-	{"!?", "\u2049"},
 	{"{", "\ufe37\ufe5b"},
 	{"}", "\ufe38\ufe5c"},
 	{"%", "\u066a\ufe6a"},
@@ -276,12 +266,20 @@ func foldLookalikes(text string) []string {
 	return []string{made.String()}
 }
 
-// compose writes the letters of a glob as what they are to those who compare names in one form, as ᵉ is e.
+// compose writes the letters of a text with wildcards as what they are to those who compare names in one form.
 func compose(text string) []string {
-	if isASCII(text) || !strings.ContainsAny(text, wildcards) || norm.NFKC.String(text) == norm.NFC.String(text) {
+	if !strings.ContainsAny(text, wildcards) {
 		return nil
 	}
-	return []string{norm.NFKC.String(text)}
+	return []string{composed(text)}
+}
+
+// composed writes letters as what Unicode says that they are but for their looks, as ᵉ is e.
+func composed(text string) string {
+	if isASCII(text) || norm.NFKC.String(text) == norm.NFC.String(text) {
+		return text
+	}
+	return norm.NFKC.String(text)
 }
 
 func isASCII(text string) bool {

@@ -23,7 +23,9 @@ func (r *pathReader) ofGlob(text string) {
 		r.opaque = opaqueRoot
 		return
 	}
-	r.words(own)
+	if r.words(own); composed(text) != text {
+		r.part(composed(text))
+	}
 	if len(alternatives(text)) > 1 { // what it stands for are those, which are texts of their own
 		if strings.Count(text, "{") >= strings.Count(r.raw, "{") { // who reads no braces reads none of them
 			r.braced(text)
