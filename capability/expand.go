@@ -87,7 +87,7 @@ func (e *expansion) named(dir string, at, asked uint64) error {
 // entry goes on at what lies in a directory, if some segment stands for it.
 func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error {
 	name, to, sure := entry.Name(), uint64(0), uint64(0)
-	if entry.Type().IsRegular() && !e.letters {
+	if entry.Type().IsRegular() && !e.letters && isASCII(name) {
 		return nil
 	}
 	for i := range bitsOf(at) {
@@ -114,12 +114,12 @@ func (e *expansion) entry(dir string, entry fs.DirEntry, at, asked uint64) error
 	return e.enter(path.Join(dir, name), to, sure)
 }
 
-// spelt asks for what lies in a directory by a name with the braces of a segment.
+// spelt asks for what lies in a directory by a name with the braces of a segment, or by another form of its letters.
 func (e *expansion) spelt(dir, name string, at uint64) error {
 	to := uint64(0)
 	for i := range bitsOf(at) {
 		seg := e.segs[i]
-		if e.letters && seg.hasBraces() && seg.matches(name) {
+		if (e.letters && seg.hasBraces() || seg.names == nil && seg.text != name) && seg.matches(name) {
 			to |= 2 << i
 		}
 	}

@@ -73,6 +73,9 @@ func TestExpansionOfNames(t *testing.T) {
 		{"a b.ts", []string{"a*", "a/**", "b.ts", "b.ts/**"}, allow},
 		{"i? s*", []string{"i*/**", "i*", "i* s*", "s*"}, allow},
 		{"i? s*", []string{"i*", "i* s*", "s*"}, deny}, // and all that is in such a folder
+		{"i/x =ls", []string{"**"}, deny},
+		{"i/a\u037eb", []string{"**"}, deny}, // a semicolon
+		{"i/\u226eb", []string{"**"}, deny},  // a sign and its stroke
 	} {
 		table := new(capability.PathTable)
 		for _, held := range tc.held {
@@ -143,6 +146,10 @@ func TestExpansionOfRoots(t *testing.T) {
 		{"c++", "/w/c++/c++/*.ts", deny, allow},
 		{"my src", "/w/my src/it/*.ts", allow, allow},
 		{"my src", "/w/my src/it /etc/*.ts", deny, allow},
+		{"my src /etc", "/w/my src /etc", allow, allow},
+		{"src", "/w/src//it/x.ts", deny, deny}, // a whole path, to who cuts off what it hangs from
+		{"src", "/w/src//it/*.ts", deny, deny},
+		{"src", "/w/src/it//x.ts", allow, allow},
 	} {
 		cwd := "/w/" + tc.dir
 		for _, view := range []capability.View{{Cwd: cwd}, {Cwd: "/w", Told: []string{cwd}}, {Cwd: "/w", Home: cwd}} {
@@ -186,6 +193,55 @@ func TestExpansionOfLinkedRoots(t *testing.T) {
 		p, err = view.Glob(arg)
 		if got := decidePath(table, p, err); got != deny {
 			t.Errorf("%s, a glob: %s", arg, got)
+		}
+	}
+}
+
+// TestExpansionOfForms: what is written out is also the name of what is called so in other letters.
+func TestExpansionOfForms(t *testing.T) {
+	base := linkTree(t)
+	for _, dir := range []string{"in/sub", "in/\u1d4f/q"} {
+		if err := os.MkdirAll(path.Join(base, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(base+"/in/sub/\u1d4f.txt", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	view := capability.View{Cwd: path.Join(base, "in"), FS: hostfs.FS{}}
+	for _, tc := range []struct{ arg, held, want string }{
+		{"**/k.txt", "**/k.txt", deny},
+		{"**/k.txt", "**/?.txt", allow},
+		{"**/k/q", "**/k/q", deny},
+		{"**/k/q", "**/?/q", allow},
+		{"**/\u1d4f.txt", "**/?.txt", allow},
+		{"**/q.txt", "**/q.txt", allow},
+	} {
+		for role, read := range map[string]func(string) (capability.Path, error){"path": view.Path, "glob": view.Glob} {
+			table := new(capability.PathTable)
+			table.Glob(mustUnder(t, view.Cwd, tc.held), 0)
+			table.Glob(mustUnder(t, view.Cwd, tc.held+"/**"), 0)
+			p, err := read(tc.arg)
+			if got := decidePath(table, p, err); got != tc.want {
+				t.Errorf("%s under %s, a %s: %s (%s)", tc.arg, tc.held, role, got, p.Opaque())
+			}
+		}
+	}
+}
+
+// TestPathGoesOn: a folder that a path hangs from may be a link, and be cut off as what it is.
+func TestPathGoesOn(t *testing.T) {
+	base := linkTree(t)
+	if err := os.Symlink("work", base+"/proj"); err != nil {
+		t.Fatal(err)
+	}
+	view := capability.View{Cwd: base + "/proj", FS: hostfs.FS{}}
+	table := new(capability.PathTable)
+	table.Subtree(base, 0)
+	for arg, want := range map[string]string{"proj//plain/x": deny, "work//plain/x": deny, "work/plain//x": allow, "out//plain/x": allow} {
+		p, err := view.Path(base + "/" + arg)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s: %s (%s)", arg, got, p.Opaque())
 		}
 	}
 }

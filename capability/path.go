@@ -174,6 +174,8 @@ func (r *pathReader) text(text string) {
 	case r.view.Plain:
 	case strings.HasPrefix(text, ":"):
 		r.opaque = opaqueSpec
+	case r.goesOn(text):
+		r.opaque = opaqueRest
 	case wild && r.hangsOdd(text):
 		r.opaque = opaqueRoot
 	case wild:
@@ -297,6 +299,9 @@ func (v View) absolute(text string) []string {
 	}
 	return places
 }
+
+// dirs returns what a relative path may hang from.
+func (v View) dirs() []string { return append([]string{v.Cwd}, v.Told...) }
 
 func below(base, text string) string {
 	if !strings.HasPrefix(base, "/") {

@@ -24,6 +24,7 @@ const (
 	opaqueURL      = "can be read as a URL"
 	opaqueShare    = "names a network share"
 	opaqueUser     = "names another user's home"
+	opaqueProgram  = "begins with =, behind which zsh names a program"
 	opaqueGlob     = "is a glob that cannot be bounded"
 	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} within a name are read here"
 	opaqueRoot     = "hangs from a folder whose name is a glob to some servers"
@@ -54,6 +55,7 @@ var hazards = [...]struct {
 	{opaqueURL, isURL},
 	{opaqueShare, func(text string) bool { return strings.HasPrefix(text, `\\`) }},
 	{opaqueUser, isUserHome},
+	{opaqueProgram, func(text string) bool { return strings.HasPrefix(text, "=") }},
 	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
 	{opaqueUnread, isAlternation},
 	{opaqueUnread, hasLooseBraces},

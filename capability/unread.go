@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // ofGlob adds what one text of a glob stands for, to any library that is known here.
@@ -13,11 +15,14 @@ func (r *pathReader) ofGlob(text string) {
 	own := r.own(text)
 	echoes := func(base string) bool { return isEcho(base + "/" + strings.TrimPrefix(own, "~")) }
 	switch {
-	case isUnread(own) || slices.ContainsFunc(r.bases(text), echoes):
+	case isUnread(own) || isUnread(norm.NFKD.String(own)) || slices.ContainsFunc(r.bases(text), echoes):
 		r.opaque = opaqueUnread
 		return
 	case mayClimb(own):
 		r.opaque = opaqueGlob
+		return
+	case r.goesOn(text):
+		r.opaque = opaqueRest
 		return
 	case r.hangsOdd(text):
 		r.opaque = opaqueRoot
@@ -46,12 +51,19 @@ func (r *pathReader) ofGlob(text string) {
 // own returns what of a text is not the folder that it hangs from.
 func (r *pathReader) own(text string) string {
 	rest := text
-	for _, dir := range append(slices.Clip(r.view.Told), r.view.Cwd) {
-		if own, ok := strings.CutPrefix(text, dir+"/"); ok && dir != "" && len(own) < len(rest) {
-			rest = own
+	for _, dir := range r.view.dirs() {
+		if own, ok := strings.CutPrefix(text+"/", dir+"/"); ok && dir != "" && len(own) < len(rest) {
+			rest = strings.TrimSuffix(own, "/")
 		}
 	}
 	return rest
+}
+
+// goesOn reports whether behind a folder that it may hang from, a text goes on with what is a whole path to who cuts
+// that off.
+func (r *pathReader) goesOn(text string) bool {
+	front, _, ok := strings.Cut(text, "//")
+	return ok && front != "" && slices.Contains(r.real(r.view.dirs()), front)
 }
 
 // words adds the texts that stand between spaces: to some, each is a glob of its own.
@@ -101,20 +113,25 @@ func (r *pathReader) part(text string) {
 
 // bases returns the folders that a text hangs from, as they are called and as they really are.
 func (r *pathReader) bases(text string) []string {
-	bases := append([]string{r.view.Cwd}, r.view.Told...)
+	bases := r.view.dirs()
 	if strings.HasPrefix(text, "~") {
 		bases = append(bases, r.view.Home)
 	} else if strings.HasPrefix(text, "/") {
 		bases = []string{strings.TrimSuffix(text, r.own(text))}
 	}
-	for _, base := range bases {
-		if r.view.FS != nil && base != "" {
-			if real, err := resolve(r.view.FS, base); err == nil { // or else it is said where the text is looked up
-				bases = append(bases, real)
+	return r.real(bases)
+}
+
+// real adds what folders really are.
+func (r *pathReader) real(dirs []string) []string {
+	for _, dir := range dirs {
+		if r.view.FS != nil && dir != "" {
+			if real, err := resolve(r.view.FS, dir); err == nil { // or else it is said where the text is looked up
+				dirs = append(dirs, real)
 			}
 		}
 	}
-	return bases
+	return dirs
 }
 
 // hangsOdd reports whether a folder that a glob hangs from is called like one, which it is to who joins the two.
