@@ -89,6 +89,10 @@ func (p *pairs) answers(t testing.TB, data []byte) []string {
 			t.Errorf("%q: there is no date", data)
 		}
 		delete(resp.Header, "Date")
+		if len(body) > 2<<10 && len(body) <= 4<<10 { // which one of the two holds back until its length is known
+			resp.Header.Del("Content-Length")
+			resp.ContentLength, resp.TransferEncoding = -1, nil
+		}
 		closes := resp.Close && resp.StatusCode != http.StatusBadRequest // which may say so or not
 		all = append(all, fmt.Sprintf("%s %v %v %v %v %q %v", resp.Status, resp.Header, resp.ContentLength, resp.TransferEncoding, closes, body, err))
 	}
@@ -149,7 +153,7 @@ func likeSeeds() []string {
 		strings.Replace(plain, "/mcp", "/mcp?a=b", 1), strings.Replace(plain, "/mcp", "/mcp#a", 1), strings.Replace(plain, "/mcp", "/%6dcp", 1),
 		strings.Replace(plain, "/mcp", "//mcp", 1), strings.Replace(plain, "/mcp", "http://localhost/mcp", 1),
 		"POST /mcp HTTP/1.1\r\nHost: a\r\n\r\n", "POST /mcp HTTP/1.1\r\nContent-Length: 1\r\n\r\na",
-		post(strings.Repeat("x", 20000)), post(strings.Repeat("x", 9000)) + plain, post("a", "X: "+strings.Repeat("y", 9000)) + plain,
+		post(strings.Repeat("x", 20000)), post(strings.Repeat("x", 9000)) + plain, post("a", "X: "+strings.Repeat("y", 9000)) + plain, post("a", "X: "+strings.Repeat("y", 3000)) + plain,
 		post(strings.Repeat("x", 9000), "Kind: stream") + plain, post("", "Kind: stream"),
 	}
 	for _, kind := range []string{"counted", "stream", "long", "nothing", "empty"} {

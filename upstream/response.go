@@ -136,7 +136,6 @@ func discard(body io.ReadCloser) {
 // failure is an error of the protocol in the body of a refused request.
 type failure struct {
 	raw  []byte // nil if there is none
-	code int64
 	text string
 	ours bool // it names our request
 }
@@ -159,26 +158,35 @@ func readFailure(doc *wire.Doc, body []byte, id int64) failure {
 	if !f.ours && whose.Kind() != wire.Null && whose.Kind() != wire.Invalid {
 		return failure{}
 	}
-	code, _ := v.Get("code")
 	text, _ := v.Get("message")
 	f.raw = disowned(v, "data")
-	f.code, _ = code.Int64()
 	f.text, _ = text.Str()
 	return f
 }
 
-// endsSession reports whether a refusal says that the session is gone. The
-// protocol has 404 for it, which is also how a server of both eras says that it
-// has no such method; some answer 400 to a session that they do not know.
+// gone is how servers say that they do not know a session, which they don't say of anything else.
+var gone = [...]string{
+	"session id", "session-id", "sessionid", "session not found", "session expired", "session has expired",
+	"unknown session", "invalid session", "no session", "server not initialized",
+}
+
+// endsSession reports whether a refusal says that the session is gone, so that nothing was done. The protocol has
+// 404 for it, which is also how a server says something of our request; some answer 400 to a session that they do
+// not know.
 func (f failure) endsSession(status int) bool {
+	text := strings.ToLower(f.text)
+	says := slices.ContainsFunc(gone[:], func(words string) bool { return strings.Contains(text, words) })
 	switch status {
 	case http.StatusNotFound:
-		return !(f.ours && f.code == codeMethod)
+		return !f.ours || says
 	case http.StatusBadRequest:
-		return f.raw != nil && !f.ours && strings.Contains(strings.ToLower(f.text), "session")
+		return f.raw != nil && !f.ours && says
 	}
 	return false
 }
+
+// mayEndSession reports whether a refusal may say that, in words that a server may have for what it did as well.
+func (f failure) mayEndSession() bool { return strings.Contains(strings.ToLower(f.text), "session") }
 
 // refused reads a response that is neither an answer nor a stream.
 func (c *web) refused(ctx context.Context, resp *http.Response, id int64, session string) (Answer, error) {
@@ -204,6 +212,9 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		c.lose()
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	case f.raw != nil:
+		if session != "" && !f.ours && f.mayEndSession() {
+			c.lose() // for the calls that follow
+		}
 		return Answer{Error: f.raw}, nil
 	case resp.StatusCode/100 == 3:
 		odd.text = "which is not followed"

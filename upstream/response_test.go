@@ -18,7 +18,7 @@ import (
 func TestHTTPRefused(t *testing.T) {
 	reply := func(code int, contentType, body string) func(http.ResponseWriter, *http.Request, msg) {
 		return func(w http.ResponseWriter, _ *http.Request, m msg) {
-			status(w, code, contentType, strings.ReplaceAll(body, "ID", string(m.ID)))
+			status(w, code, contentType, strings.ReplaceAll(body, `:ID`, ":"+string(m.ID)))
 		}
 	}
 	const js = "application/json"
@@ -34,6 +34,9 @@ func TestHTTPRefused(t *testing.T) {
 		{"404 of a method", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":ID}`), "", false, false},
 		{"400 of a session", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`), "no longer knows the session", true, true},
 		{"400 of the request", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad session argument"},"id":ID}`), "", false, false},
+		{"404 of what a tool does not find", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32004,"message":"customer not found"},"id":ID}`), "", false, false},
+		{"400 of a server that began anew", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`), "no longer knows the session", true, true},
+		{"400 of a session of a tool", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-1,"message":"you need an active session at the bank"},"id":null}`), "", false, true},
 		{"400 of nobody", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"}}`), "", false, false},
 		{"400 of another", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"},"id":"server-error"}`), "status 400 Bad Request", false, false},
 		{"500 with an error", reply(500, js, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"oops"},"id":ID}`), "", false, false},
@@ -58,7 +61,7 @@ func TestHTTPRefused(t *testing.T) {
 		{"an error to who ignores case", reply(200, js, `{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"","Data":{}}}`), "what cannot be read", false, false},
 		{"a result to who ignores case", reply(200, js, `{"jsonrpc":"2.0","id":ID,"result":{"InputRequests":{}}}`), "what cannot be read", false, false},
 		{"a batch", reply(200, js, `[{"jsonrpc":"2.0","id":ID,"result":{}}]`), "what cannot be read", false, false},
-		{"another id", reply(200, js, `{"jsonrpc":"2.0","id":"ID","result":{}}`), "answers another request", false, false},
+		{"another id", reply(200, js, `{"jsonrpc":"2.0","id":"1","result":{}}`), "answers another request", false, false},
 		{"another id of an error", reply(200, js, `{"jsonrpc":"2.0","id":77,"error":{"code":1,"message":""}}`), "answers another request", false, false},
 		{"an error of nobody", reply(200, js, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse"}}`), "", false, false},
 		{"a request", reply(200, js, `{"jsonrpc":"2.0","id":ID,"method":"ping"}`), "answers another request", false, false},
@@ -88,6 +91,7 @@ func TestHTTPRefused(t *testing.T) {
 				if err != nil || got.Error == nil || got.Result != nil {
 					t.Errorf("%s, %s, %v", got.Result, got.Error, err)
 				}
+				checkLost(t, c, tt.lost)
 				return
 			}
 			f := failed(t, err, tt.text)
@@ -97,17 +101,22 @@ func TestHTTPRefused(t *testing.T) {
 			if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x1b") {
 				t.Errorf("the error is not a line: %q", err)
 			}
-			select {
-			case <-c.Done():
-				if !tt.lost {
-					t.Error("the connection is done")
-				}
-			default:
-				if tt.lost {
-					t.Error("the connection goes on without its session")
-				}
-			}
+			checkLost(t, c, tt.lost)
 		})
+	}
+}
+
+func checkLost(t *testing.T, c upstream.Conn, lost bool) {
+	t.Helper()
+	select {
+	case <-c.Done():
+		if !lost {
+			t.Error("the connection is done")
+		}
+	default:
+		if lost {
+			t.Error("the connection goes on without its session")
+		}
 	}
 }
 
