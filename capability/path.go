@@ -106,9 +106,12 @@ func (v View) read(raw string, as role) (Path, error) {
 	if err := checkPath(raw); err != nil {
 		return Path{}, err
 	}
-	texts, opaque := spellings(raw)
+	texts, opaque := spellings(raw, !v.Plain)
 	r := pathReader{view: v, as: as, Path: Path{raw: raw, opaque: opaque}}
 	for _, text := range texts {
+		if !v.Plain && r.opaque == "" {
+			r.opaque = v.behind(text)
+		}
 		if r.opaque != "" {
 			break
 		}
@@ -174,8 +177,6 @@ func (r *pathReader) text(text string) {
 	case r.view.Plain:
 	case strings.HasPrefix(text, ":"):
 		r.opaque = opaqueSpec
-	case r.goesOn(text):
-		r.opaque = opaqueRest
 	case wild && r.hangsOdd(text):
 		r.opaque = opaqueRoot
 	case wild:

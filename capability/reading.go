@@ -24,7 +24,8 @@ const (
 	opaqueURL      = "can be read as a URL"
 	opaqueShare    = "names a network share"
 	opaqueUser     = "names another user's home"
-	opaqueProgram  = "begins with =, behind which zsh names a program"
+	opaqueProgram  = "has a sign at its beginning or end by which some run a program or write a file"
+	opaqueOption   = "begins with a dash, as an option does"
 	opaqueGlob     = "is a glob that cannot be bounded"
 	opaqueUnread   = "is a glob that servers read in different ways: *, **, ? and {a,b} within a name are read here"
 	opaqueRoot     = "hangs from a folder whose name is a glob to some servers"
@@ -55,8 +56,7 @@ var hazards = [...]struct {
 	{opaqueURL, isURL},
 	{opaqueShare, func(text string) bool { return strings.HasPrefix(text, `\\`) }},
 	{opaqueUser, isUserHome},
-	{opaqueProgram, func(text string) bool { return strings.HasPrefix(text, "=") }},
-	{opaqueRest, func(text string) bool { return strings.HasPrefix(text, "~//") || strings.HasPrefix(text, ".//") }},
+	{opaqueRest, beginsAnew},
 	{opaqueUnread, isAlternation},
 	{opaqueUnread, hasLooseBraces},
 	{opaqueUnread, func(text string) bool { return strings.Contains(text, "[.]") || strings.Contains(text, "[.-.]") }}, // a dot to some
@@ -64,25 +64,26 @@ var hazards = [...]struct {
 }
 
 // spellings returns every text that a path may be read as, the path itself
-// first, or why one of them is opaque.
-func spellings(raw string) (texts []string, opaque string) {
+// first, or why one of them is opaque. Guesses are left out for who reads it himself.
+func spellings(raw string, guess bool) (texts []string, opaque string) {
 	texts = append(make([]string, 0, 4), raw)
 	if isPlain(raw) {
 		return texts, ""
 	}
 	for i := 0; i < len(texts); i++ {
-		for _, h := range hazards {
-			if h.is(texts[i]) {
-				return nil, h.opaque
-			}
+		if opaque = hazardOf(texts[i], guess); opaque != "" {
+			return nil, opaque
 		}
 		for _, rewrite := range rewrites {
 			for _, made := range rewrite(texts[i]) {
 				texts = appendNew(texts, made)
 			}
-			if len(texts) > maxReadings {
-				return nil, opaqueMany
-			}
+		}
+		if guess {
+			texts = guessed(texts, texts[i])
+		}
+		if len(texts) > maxReadings {
+			return nil, opaqueMany
 		}
 	}
 	// Readers that do half of the rewriting count segments differently, so that
@@ -94,8 +95,24 @@ func spellings(raw string) (texts []string, opaque string) {
 	return texts, ""
 }
 
+// hazardOf says why no grant can name what a text stands for.
+func hazardOf(text string, guess bool) (opaque string) {
+	for _, h := range hazards {
+		if h.is(text) {
+			return h.opaque
+		}
+	}
+	if guess {
+		return baitOf(text)
+	}
+	return ""
+}
+
 // isPlain reports whether a path has nothing that any reader rewrites, as most have.
 func isPlain(text string) bool {
+	if strings.HasPrefix(text, "-") {
+		return false
+	}
 	for i := range len(text) {
 		if b := text[i]; !isWord(rune(b)) && strings.IndexByte("/-.", b) < 0 {
 			return false
@@ -412,6 +429,15 @@ func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 // isWord reports whether a character may stand in a variable's name.
 func isWord(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r < utf8.RuneSelf && isLetter(byte(r))
+}
+
+// beginsAnew reports whether behind ~/ or ./ there is a whole path.
+func beginsAnew(text string) bool {
+	rest := text
+	for ok := true; ok; {
+		rest, ok = strings.CutPrefix(rest, "./")
+	}
+	return rest != text && strings.HasPrefix(rest, "/") || strings.HasPrefix(text, "~//")
 }
 
 func isDrive(text string) bool { return len(text) > 1 && isLetter(text[0]) && text[1] == ':' }

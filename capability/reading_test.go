@@ -2,6 +2,7 @@ package capability_test
 
 import (
 	"errors"
+	"html"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -22,6 +23,8 @@ func laxReaders() []func(p string) string {
 		func(p string) string { return strings.Trim(p, `"'`) },
 		func(p string) string { return strings.TrimRight(p, ". ") },
 		func(p string) string { return strings.TrimPrefix(p, "file://") },
+		func(p string) string { return strings.TrimPrefix(p, "@") },
+		html.UnescapeString,
 		unescapePath,
 		func(p string) string { return strings.Map(halfwidth, p) },
 		func(p string) string { return os.Expand(p, func(string) string { return "/" }) },
@@ -40,6 +43,7 @@ func laxReaders() []func(p string) string {
 		{"∕", "/", "⁄", "/"},
 		{"‥", "..", "…", "..."},
 		{"\u200b", ""},
+		{"file://", ""},
 	} {
 		readers = append(readers, strings.NewReplacer(pairs...).Replace)
 	}
@@ -49,6 +53,9 @@ func laxReaders() []func(p string) string {
 		{`\{([^{},]*),[^{}]*\}`, "$1"},
 		{`([^./ ])[. ]+(/|$)`, "$1$2"},
 		{` +(/|$)`, "$1"},
+		{`(:\d+){1,2}$`, ""},
+		{`#L\d+$`, ""},
+		{`^[a-z]+:`, ""},
 	} {
 		from := regexp.MustCompile(rule[0])
 		readers = append(readers, func(p string) string { return from.ReplaceAllString(p, rule[1]) })

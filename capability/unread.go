@@ -21,9 +21,6 @@ func (r *pathReader) ofGlob(text string) {
 	case mayClimb(own):
 		r.opaque = opaqueGlob
 		return
-	case r.goesOn(text):
-		r.opaque = opaqueRest
-		return
 	case r.hangsOdd(text):
 		r.opaque = opaqueRoot
 		return
@@ -57,13 +54,6 @@ func (r *pathReader) own(text string) string {
 		}
 	}
 	return rest
-}
-
-// goesOn reports whether behind a folder that it may hang from, a text goes on with what is a whole path to who cuts
-// that off.
-func (r *pathReader) goesOn(text string) bool {
-	front, _, ok := strings.Cut(text, "//")
-	return ok && front != "" && slices.Contains(r.real(r.view.dirs()), front)
 }
 
 // words adds the texts that stand between spaces: to some, each is a glob of its own.
@@ -104,7 +94,7 @@ func (r *pathReader) part(text string) {
 		return
 	}
 	r.parts = append(r.parts, text)
-	texts, opaque := spellings(text)
+	texts, opaque := spellings(text, true)
 	r.opaque = opaque
 	for _, one := range texts {
 		r.ofGlob(one)
@@ -119,14 +109,14 @@ func (r *pathReader) bases(text string) []string {
 	} else if strings.HasPrefix(text, "/") {
 		bases = []string{strings.TrimSuffix(text, r.own(text))}
 	}
-	return r.real(bases)
+	return r.view.real(bases)
 }
 
 // real adds what folders really are.
-func (r *pathReader) real(dirs []string) []string {
+func (v View) real(dirs []string) []string {
 	for _, dir := range dirs {
-		if r.view.FS != nil && dir != "" {
-			if real, err := resolve(r.view.FS, dir); err == nil { // or else it is said where the text is looked up
+		if v.FS != nil && dir != "" {
+			if real, err := resolve(v.FS, dir); err == nil { // or else it is said where the text is looked up
 				dirs = append(dirs, real)
 			}
 		}

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -259,6 +260,19 @@ func (r *reading) visit(n *node, at place) error {
 		if err := r.value(&n.roles[i], at); err != nil {
 			return err
 		}
+	}
+	return r.asJSON(n, at)
+}
+
+// asJSON reads text as servers do that take what is JSON for what it says, unless they ask for text alone: null for
+// nothing, and a list where they take one.
+func (r *reading) asJSON(n *node, at place) error {
+	text, _ := at.value.Str()
+	switch text = strings.TrimSpace(text); {
+	case text == "null":
+		return r.absent(n, at)
+	case n.elements != nil && strings.HasPrefix(text, "[") && json.Valid([]byte(text)):
+		return malformed(at.name, "is text that can be read as a list: give the list itself")
 	}
 	return nil
 }

@@ -89,6 +89,9 @@ func TestRequire(t *testing.T) {
 		{"default", `{path: {verb: fs.read, default: .}}`, `{}`, "fs.read . @ path"},
 		{"default and given", `{path: {verb: fs.read, default: .}}`, `{"path":"a"}`, "fs.read a @ path"},
 		{"default for null", `{path: {verb: fs.read, default: .}}`, `{"path":null}`, "fs.read . @ path"},
+		{"default for text that says null", `{path: {verb: fs.read, default: .}}`, `{"path":" null "}`, "fs.read  null  @ path\nfs.read . @ path"},
+		{"text that says null", `{path: fs.read}`, `{"path":"null"}`, "malformed_arguments: the argument path" + missing},
+		{"optional, and text that says null", `{path: {verb: fs.read, optional: true}, x: free}`, `{"path":"null","x":"null"}`, "fs.read null @ path"},
 		{"several roles", `{source: [fs.read, fs.delete], destination: fs.write}`, `{"destination":"b","source":"a"}`, "fs.read a @ source\nfs.delete a @ source\nfs.write b @ destination"},
 		{"the same argument twice in the call is for the gate", `{path: {verb: fs.read, glob: true}}`, `{"path":"*.go"}`, "fs.read *.go @ path"},
 		{"key", `{k: memory.write}`, `{"k":"a"}`, "memory.write a @ k"},
@@ -123,6 +126,9 @@ func TestRequireNested(t *testing.T) {
 	for _, tt := range []struct {
 		name, tool, args, want string
 	}{
+		{"text that says a list", either, `{"source":" [\"a\"]"}`, "malformed_arguments: the argument source is text that can be read as a list: give the list itself"},
+		{"text that says a list to one that takes none", `{a: memory.read, b: free}`, `{"a":"[1]","b":"[1]"}`, "memory.read [1] @ a"},
+		{"text that is a glob, and no list", either, `{"source":"[id]"}`, "fs.read [id] @ source"},
 		{"each element", `{"paths[*]": fs.read}`, `{"paths":["a","b"]}`, "fs.read a @ paths[0]\nfs.read b @ paths[1]"},
 		{"an empty array is absent", `{"paths[*]": fs.read}`, `{"paths":[]}`, "malformed_arguments: the argument paths[*] is missing, and what the tool takes instead is not known"},
 		{"an empty array with a default", `{"paths[*]": {verb: fs.read, default: .}}`, `{"paths":[]}`, "fs.read . @ paths[*]"},

@@ -1,0 +1,159 @@
+package capability
+
+import (
+	"html"
+	"path"
+	"slices"
+	"strings"
+)
+
+// guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
+// as [rewrites] are.
+var guesses = [...]func(text string) []string{unmention, unplace, unscheme, unescape, startsAnew}
+
+// baits are the texts that are more than a path to somebody who has not looked at it.
+var baits = [...]struct {
+	opaque string
+	is     func(text string) bool
+}{
+	{opaqueOption, func(text string) bool { return strings.HasPrefix(text, "-") }},
+	{opaqueProgram, isProgram},
+	{opaqueRest, hasInnerURI},
+	{opaqueParent, hasHidden},
+}
+
+// guessed adds what is made of a text by guesses.
+func guessed(texts []string, text string) []string {
+	for _, guess := range guesses {
+		for _, made := range guess(text) {
+			if strings.TrimSpace(made) != "" {
+				texts = appendNew(texts, made)
+			}
+		}
+	}
+	return texts
+}
+
+func baitOf(text string) (opaque string) {
+	for _, b := range baits {
+		if b.is(text) {
+			return b.opaque
+		}
+	}
+	return ""
+}
+
+// unmention takes off the @ by which people show a file to a model.
+func unmention(text string) []string {
+	if rest, ok := strings.CutPrefix(text, "@"); ok {
+		return []string{rest}
+	}
+	return nil
+}
+
+// unplace takes off the line that a path names: x.go:10, x.go:10:2-14, x.go#L10-L12.
+func unplace(text string) []string {
+	if cut := strings.LastIndex(text, "#L"); cut > 0 && strings.Trim(text[cut+1:], "LC-0123456789") == "" {
+		return []string{text[:cut]}
+	}
+	rest := strings.TrimRight(text, "-0123456789")
+	if cut, ok := strings.CutSuffix(rest, ":"); ok && rest != text {
+		return []string{cut}
+	}
+	return nil
+}
+
+// unscheme takes off what stands in front of a first colon, as in png:x, HEAD:x and cache:x.
+func unscheme(text string) []string {
+	if scheme, rest, ok := cutPathScheme(text); ok && scheme != "file" {
+		return []string{rest}
+	}
+	return nil
+}
+
+// unescape writes what is escaped as in HTML.
+func unescape(text string) []string {
+	if strings.IndexByte(text, '&') < 0 {
+		return nil
+	}
+	return []string{html.UnescapeString(text)}
+}
+
+// startsAnew returns the whole paths that follow a sign which parts lists, or one in front that somebody leaves out.
+func startsAnew(text string) (made []string) {
+	if scheme, _, _ := cutPathScheme(text); scheme == "file" {
+		return nil // its slashes say where the host is
+	}
+	front, _, _ := strings.Cut(text, "/")
+	for i := 1; i < len(text); i++ {
+		parts := strings.IndexByte(" ,;|:\"'`(<>=", text[i-1]) >= 0 || i == len(front) && isNothing(front)
+		if rest := text[i:]; parts && isAnew(rest) {
+			made = append(made, rest)
+		}
+	}
+	return made
+}
+
+// isAnew reports whether a text begins at the root, at home or in a parent.
+func isAnew(text string) bool {
+	front, _, _ := strings.Cut(text, "/")
+	return front == "" || front == "~" || front == ".."
+}
+
+// isNothing reports whether to who keeps letters alone, nothing is left of a segment.
+func isNothing(seg string) bool {
+	return seg != "~" && isASCII(seg) && !strings.ContainsAny(seg, wildcards) && kept(seg) == ""
+}
+
+// kept leaves out what servers leave out of names.
+func kept(seg string) string {
+	return strings.Map(func(r rune) rune {
+		if isWord(r) || r == '.' || r == '-' {
+			return r
+		}
+		return -1
+	}, seg)
+}
+
+// hasHidden reports whether a segment is a parent to who leaves signs out, or ends it at one.
+func hasHidden(text string) bool {
+	for seg := range strings.SplitSeq(text, "/") {
+		after, ok := strings.CutPrefix(seg, "..")
+		if ok && after != "" && strings.IndexByte("#?:;,&|", after[0]) >= 0 || seg != ".." && kept(seg) == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// isProgram reports whether some take a text for a program to run, or a file to write: zsh, Perl, Ruby.
+func isProgram(text string) bool {
+	return strings.IndexByte("=|<>", text[0]) >= 0 || strings.HasSuffix(text, "|")
+}
+
+// hasInnerURI reports whether a text has a file URI's beginning elsewhere than at its own.
+func hasInnerURI(text string) bool { return strings.LastIndex(strings.ToLower(text), "file:/") > 0 }
+
+// behind says why what follows a directory that a text may hang from, or its name, is no part of it to who cuts
+// that off.
+func (v View) behind(text string) (opaque string) {
+	if isPlain(text) && !strings.Contains(text, "//") && !strings.Contains(text, "/-") {
+		return ""
+	}
+	for _, dir := range v.real(v.dirs()) {
+		for _, front := range []string{dir, path.Base(dir)} {
+			rest, ok := strings.CutPrefix(text, front+"/")
+			if !ok || dir == "" || rest == "" {
+				continue
+			}
+			texts, opaque := spellings(rest, true)
+			if opaque != "" && opaque != opaqueParent {
+				return opaque
+			}
+			if slices.ContainsFunc(texts, func(one string) bool { return strings.IndexByte("/~:", one[0]) >= 0 }) {
+				return opaqueRest
+			}
+		}
+	}
+	return ""
+}

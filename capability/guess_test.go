@@ -1,0 +1,77 @@
+package capability_test
+
+import (
+	"strings"
+	"testing"
+
+	"capgate/capability"
+)
+
+// TestPathGuesses: what servers are known to do to a path leads nowhere that is not covered.
+func TestPathGuesses(t *testing.T) {
+	tree := newFileTree(t)
+	expand := strings.NewReplacer("ROOTNAME", "root", "ROOT", tree.root).Replace
+	for want, args := range map[string][]string{
+		deny: {
+			// a file that is shown to a model
+			"@/etc/passwd", "@../outside/secret.txt", "@~/.ssh/id_rsa", "@link_out", "@@link_out", "@file:///etc/passwd", "@dirlink_out/x", "./@link_out",
+			// an option of a program that is given the path
+			"--output=/etc/x", "-f/etc/passwd", "--output=x", "./--output=x", " -x", "ROOT/--output=/etc/x", "ROOT/-f/etc/passwd", "-", "-rf", "--help.md", "@--output=x",
+			// a program, or a file that is written
+			"=ROOT/ok.txt", "{ok.txt,=ls}", "=ls", "|cat ok.txt", "<ok.txt", ">ok.txt", "cat ok.txt|", "＝ls", "src:|ls",
+			// one of several, as text
+			"ok.txt,/etc/passwd", "ok.txt, ../outside/secret.txt", "ok.txt ../outside", "ok.txt ~", "ok.txt\u00a0/etc/passwd", `ok.txt "/etc/passwd"`, "[x](/etc/passwd)", `{"path": "/etc/passwd"}`,
+			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "src/a,/etc/passwd", "src/a|../../outside",
+			// a kind in front
+			"concat:ok.txt|../outside/secret.txt", "subfile,,start,0,end,9,,:/etc/passwd", "png:../outside/secret.txt", "png:link_out", "label:@/etc/passwd", "local:~/x", `NETCDF:"/etc/passwd"`,
+			"HEAD:link_out", "cache:png:link_out",
+			// signs that somebody leaves out
+			"#/etc/passwd", "+/etc/passwd", "!/etc/passwd", "##/etc/passwd", "./#/etc/passwd", ".:./outside/secret.txt", ".|./outside", ".é./outside", ".!./outside", ". ./outside", "src/.<./.>./outside",
+			// a beginning that is left out wherever it stands
+			"..file:///outside/secret.txt", ".file://./outside/secret.txt", "src/FILE:/x",
+			// an ending that is left out
+			"link_out#L1", "link_out#L1-L2", "link_out#L1C2-L3C4", "link_out:10", "link_out:10:3", "link_out:1-2", "..#L1", "..:10", "..?x", "..;x", "..#", "src/../..#L1", "src/..,", "@link_out:1",
+			// what is behind the root
+			"ROOT//src/main.go", "ROOT/~/.ssh/id_rsa", "ROOT/~", "ROOT/.//etc/passwd", "././/etc/passwd", "ROOT/~root/x", "ROOT/=ls", "ROOT/file:///etc/passwd", "ROOT/C:/x", `ROOT/"/etc/passwd"`,
+			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
+			// HTML
+			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
+		},
+		allow: {
+			"@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
+			"ROOT/src//main.go", "ROOT/C#/x.cs", "ROOT/(group)/x", "docs/-x", "a - b/x", "AT&T.txt", "x&lt;y", "&", "date=2024-01-01/x", "Profile: J.txt", "wow!/x", "日本/x", "ROOT/日本/x", "Q&A; notes/x", "a, b/c", "it's/x",
+			"ROOT/ok.txt:10", "@ROOT/ok.txt", "(ROOT/ok.txt)", "path=ROOT/ok.txt", "x..y", "a=b..c", "@", "..x/y", "file:ROOT/ok.txt", "x~",
+		},
+	} {
+		for _, arg := range args {
+			for role, read := range map[string]func(string) (capability.Path, error){"path": tree.view().Path, "tree": tree.view().Tree} {
+				p, err := read(expand(arg))
+				if got := decidePath(tree.table(t, "."), p, err); got != want && !(want == deny && err != nil) {
+					t.Errorf("%s %s: %s (readings %q, opaque %q, error %v)", role, arg, got, p.Readings(), p.Opaque(), err)
+				}
+			}
+		}
+	}
+}
+
+// TestPathWithoutGuesses: who opens just what is written does none of that.
+func TestPathWithoutGuesses(t *testing.T) {
+	tree := newFileTree(t)
+	view := tree.view()
+	view.Plain = true
+	for _, arg := range []string{"@link_out", "-rf", "=ls", "link_out:10", "link_out#L1", "#/etc/passwd", "a, /etc/passwd", "AT&amp;T", tree.root + "//src/main.go", tree.root + "/~/x"} {
+		p, err := view.Path(arg)
+		if got := decidePath(tree.table(t, "."), p, err); got != allow {
+			t.Errorf("%s: %s (readings %q, opaque %q)", arg, got, p.Readings(), p.Opaque())
+		}
+	}
+	for arg, held := range map[string]string{"@scope/x": "@scope/**", "src/main.go:10": "src/main.go:10"} {
+		for plain, want := range map[bool]string{true: allow, false: deny} {
+			view.Plain = plain
+			p, err := view.Path(arg)
+			if got := decidePath(tree.table(t, held), p, err); got != want {
+				t.Errorf("%s under %s, plain %v: %s", arg, held, plain, got)
+			}
+		}
+	}
+}
