@@ -222,22 +222,37 @@ func (r *Requirement) smallestHost() string {
 	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
 }
 
+// smallestPath names every place that the path may stand for.
 func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 	p := r.path.readings[0]
 	if rel, ok := relativeTo(p, root.dirs()); ok && !root.IsZero() {
 		if rel == "" {
 			return spec.With(inKey.Name, root.Dir), true
 		}
-		if len(r.path.globs) == 0 {
-			return spec.With(pathsKey.Name, escapeGlob(rel)), true
-		}
-		return spec.With(pathsKey.Name, bothWays(rel)...), true
+		return spec.With(pathsKey.Name, r.places(root.dirs())...), true
 	}
 	if len(r.path.globs) > 0 || p == "/" {
 		return spec.With(inKey.Name, p), true
 	}
-	cut := strings.LastIndexByte(p, '/')
-	return spec.With(inKey.Name, max(p[:cut], "/")).With(pathsKey.Name, escapeGlob(p[cut+1:])), true
+	dir := max(p[:strings.LastIndexByte(p, '/')], "/")
+	return spec.With(inKey.Name, dir).With(pathsKey.Name, r.places([]string{dir})...), true
+}
+
+// places are patterns of those of them that lie in some directories.
+func (r *Requirement) places(dirs []string) (patterns []string) {
+	for _, reading := range r.path.readings {
+		rel, ok := relativeTo(strings.TrimSuffix(reading, "/"), dirs)
+		switch {
+		case !ok || rel == "":
+		case len(r.path.globs) == 0:
+			patterns = appendNew(patterns, escapeGlob(rel))
+		default:
+			for _, pattern := range bothWays(rel) {
+				patterns = appendNew(patterns, pattern)
+			}
+		}
+	}
+	return patterns
 }
 
 // bothWays are the patterns of a path: as it is, and as the glob that servers may take it for. Many web frameworks

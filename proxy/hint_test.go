@@ -120,7 +120,7 @@ func TestHints(t *testing.T) {
 			hint: `stay within what is held, or ask the operator for: capgate agents grant scout 'fs.read{paths=[a'\'';ls;'\''b]}'`,
 		},
 		"words that are not seen": {
-			record: docs, tool: "read", args: `{"path":"$ROOT/a\u202eb"}`, hint: elsewhere, blocked: "no grant of fs.read in the record",
+			record: docs, tool: "read", args: `{"path":"$ROOT/a\u202eb"}`, hint: elsewhere,
 		},
 		"more than one would read": {
 			record: docs, tool: "many", args: `{"paths":["$ROOT/1","$ROOT/2","$ROOT/3","$ROOT/4","$ROOT/5","$ROOT/6","$ROOT/7","$ROOT/8","$ROOT/9"]}`, hint: elsewhere,

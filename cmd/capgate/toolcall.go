@@ -336,6 +336,9 @@ func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked st
 		return c.world.smallest(c.agent, c.verdict.Decision.Need())
 	}
 	for _, n := range needs {
+		if o := n.Requirement.Opaque(); o != "" {
+			return nil, "no grant can cover this: " + o
+		}
 		if !c.tool.Declares(n) {
 			if c.tool.Declared == nil {
 				return nil, fmt.Sprintf("nothing declares that the upstream %s takes %s; see declares: in the configuration", c.upstream, n.Requirement)
@@ -345,9 +348,6 @@ func (c *explainedCall) smallest(needs []mapping.Need) (edits []edit, blocked st
 		v := c.world.gate.Require(c.agent.ID, n.Requirement)
 		if v.Decision.Allowed() || v.Approve != "" {
 			continue
-		}
-		if o := n.Requirement.Opaque(); o != "" {
-			return nil, "no grant can cover this: " + o
 		}
 		more, blocked := c.world.smallest(c.agent, n.Requirement)
 		if blocked != "" {
