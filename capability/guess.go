@@ -51,22 +51,21 @@ func unmention(text string) []string {
 	return nil
 }
 
-// unplace takes off the line that a path names: x.go:10, x.go:10:2-14, x.go#L10-L12.
-func unplace(text string) []string {
-	if cut := strings.LastIndex(text, "#L"); cut > 0 && strings.Trim(text[cut+1:], "LC-0123456789") == "" {
-		return []string{text[:cut]}
+// unplace takes off a place within the file: x.go:10:2, x.go#L10-L12, x.cs(10,3), x.tiff[0].
+func unplace(text string) (made []string) {
+	name := strings.TrimRight(text, "0123456789-,:#LC()[]")
+	for i := len(name); i < len(text) && len(made) <= maxReadings; i++ {
+		if strings.IndexByte(":#([", text[i]) >= 0 {
+			made = append(made, text[:i])
+		}
 	}
-	rest := strings.TrimRight(text, "-0123456789")
-	if cut, ok := strings.CutSuffix(rest, ":"); ok && rest != text {
-		return []string{cut}
-	}
-	return nil
+	return made
 }
 
-// unscheme takes off what stands in front of a first colon, as in png:x, HEAD:x and cache:x.
+// unscheme takes off what stands in front of a first colon, or several, as in png:x, HEAD:x and x.py::Test.
 func unscheme(text string) []string {
 	if scheme, rest, ok := cutPathScheme(text); ok && scheme != "file" {
-		return []string{rest}
+		return []string{strings.TrimLeft(rest, ":")}
 	}
 	return nil
 }
@@ -85,9 +84,12 @@ func startsAnew(text string) (made []string) {
 		return nil // its slashes say where the host is
 	}
 	front, _, _ := strings.Cut(text, "/")
-	for i := 1; i < len(text); i++ {
+	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
 		parts := strings.IndexByte(" ,;|:\"'`(<>=", text[i-1]) >= 0 || i == len(front) && isNothing(front)
-		if rest := text[i:]; parts && isAnew(rest) {
+		if !parts {
+			continue
+		}
+		if rest := strings.TrimLeft(text[i:], "@"); isAnew(rest) {
 			made = append(made, rest)
 		}
 	}
@@ -98,6 +100,15 @@ func startsAnew(text string) (made []string) {
 func isAnew(text string) bool {
 	front, _, _ := strings.Cut(text, "/")
 	return front == "" || front == "~" || front == ".."
+}
+
+// beginsAnew reports whether behind ~/ or ./ there is a whole path.
+func beginsAnew(text string) bool {
+	rest := text
+	for ok := true; ok; {
+		rest, ok = strings.CutPrefix(rest, "./")
+	}
+	return rest != text && strings.HasPrefix(rest, "/") || strings.HasPrefix(text, "~//")
 }
 
 // isNothing reports whether to who keeps letters alone, nothing is left of a segment.
@@ -147,6 +158,9 @@ func (v View) behind(text string) (opaque string) {
 				continue
 			}
 			texts, opaque := spellings(rest, true)
+			if front != dir && hasParent(rest) {
+				return opaqueParent
+			}
 			if opaque != "" && opaque != opaqueParent {
 				return opaque
 			}

@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -16,12 +17,12 @@ func TestPathGuesses(t *testing.T) {
 			// a file that is shown to a model
 			"@/etc/passwd", "@../outside/secret.txt", "@~/.ssh/id_rsa", "@link_out", "@@link_out", "@file:///etc/passwd", "@dirlink_out/x", "./@link_out",
 			// an option of a program that is given the path
-			"--output=/etc/x", "-f/etc/passwd", "--output=x", "./--output=x", " -x", "ROOT/--output=/etc/x", "ROOT/-f/etc/passwd", "-", "-rf", "--help.md", "@--output=x",
+			"--output=/etc/x", "-f/etc/passwd", "--output=x", "./--output=x", " -x", "ROOT/--output=/etc/x", "ROOT/-f/etc/passwd", "-", "-rf", "--help.md", "@--output=x", "\ufe63x",
 			// a program, or a file that is written
 			"=ROOT/ok.txt", "{ok.txt,=ls}", "=ls", "|cat ok.txt", "<ok.txt", ">ok.txt", "cat ok.txt|", "＝ls", "src:|ls",
 			// one of several, as text
 			"ok.txt,/etc/passwd", "ok.txt, ../outside/secret.txt", "ok.txt ../outside", "ok.txt ~", "ok.txt\u00a0/etc/passwd", `ok.txt "/etc/passwd"`, "[x](/etc/passwd)", `{"path": "/etc/passwd"}`,
-			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "src/a,/etc/passwd", "src/a|../../outside",
+			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "src/a,/etc/passwd", "src/a|../../outside",
 			// a kind in front
 			"concat:ok.txt|../outside/secret.txt", "subfile,,start,0,end,9,,:/etc/passwd", "png:../outside/secret.txt", "png:link_out", "label:@/etc/passwd", "local:~/x", `NETCDF:"/etc/passwd"`,
 			"HEAD:link_out", "cache:png:link_out",
@@ -30,15 +31,15 @@ func TestPathGuesses(t *testing.T) {
 			// a beginning that is left out wherever it stands
 			"..file:///outside/secret.txt", ".file://./outside/secret.txt", "src/FILE:/x",
 			// an ending that is left out
-			"link_out#L1", "link_out#L1-L2", "link_out#L1C2-L3C4", "link_out:10", "link_out:10:3", "link_out:1-2", "..#L1", "..:10", "..?x", "..;x", "..#", "src/../..#L1", "src/..,", "@link_out:1",
+			"link_out#L1", "link_out#L1-L2", "link_out#L1C2-L3C4", "link_out:10", "link_out:10:3", "link_out:1-2", "link_out:10:", "link_out:", "link_out(10,3)", "link_out:10,20", "link_out#10", "..#L1", "..:10", "..?x", "..;x", "..#", "src/../..#L1", "src/..,", "@link_out:1",
 			// what is behind the root
 			"ROOT//src/main.go", "ROOT/~/.ssh/id_rsa", "ROOT/~", "ROOT/.//etc/passwd", "././/etc/passwd", "ROOT/~root/x", "ROOT/=ls", "ROOT/file:///etc/passwd", "ROOT/C:/x", `ROOT/"/etc/passwd"`,
-			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
+			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOTNAME/../outside/secret.txt", "ROOTNAME/src/../ok.txt", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
 			// HTML
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
-			"@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
+			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
 			"ROOT/src//main.go", "ROOT/C#/x.cs", "ROOT/(group)/x", "docs/-x", "a - b/x", "AT&T.txt", "x&lt;y", "&", "date=2024-01-01/x", "Profile: J.txt", "wow!/x", "日本/x", "ROOT/日本/x", "Q&A; notes/x", "a, b/c", "it's/x",
 			"ROOT/ok.txt:10", "@ROOT/ok.txt", "(ROOT/ok.txt)", "path=ROOT/ok.txt", "x..y", "a=b..c", "@", "..x/y", "file:ROOT/ok.txt", "x~",
 		},
@@ -73,5 +74,26 @@ func TestPathWithoutGuesses(t *testing.T) {
 				t.Errorf("%s under %s, plain %v: %s", arg, held, plain, got)
 			}
 		}
+	}
+}
+
+// TestPathBehindAName: who cuts off what the root is called climbs from there.
+func TestPathBehindAName(t *testing.T) {
+	table := new(capability.PathTable)
+	table.Subtree("/w/x", 0)
+	for arg, want := range map[string]string{"x/../y": deny, "x/y/../z": deny, "x/y": allow, "y/../x": allow} {
+		p, err := capability.View{Cwd: "/w/x"}.Path(arg)
+		if got := decidePath(table, p, err); got != want {
+			t.Errorf("%s: %s (%q, %s)", arg, got, p.Readings(), p.Opaque())
+		}
+	}
+}
+
+// TestPathAbove: what is above the root is there, as everybody knows.
+func TestPathAbove(t *testing.T) {
+	tree := newFileTree(t)
+	p, err := tree.view().Path("../../" + path.Base(path.Dir(tree.root)) + "/root/ok.txt")
+	if got := decidePath(tree.table(t, "."), p, err); got != allow {
+		t.Errorf("%s (%s)", got, p.Opaque())
 	}
 }

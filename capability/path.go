@@ -108,10 +108,17 @@ func (v View) read(raw string, as role) (Path, error) {
 	}
 	texts, opaque := spellings(raw, !v.Plain)
 	r := pathReader{view: v, as: as, Path: Path{raw: raw, opaque: opaque}}
-	for _, text := range texts {
+	for _, text := range texts { // before files are looked at: why they are denied tells nothing of those
 		if !v.Plain && r.opaque == "" {
 			r.opaque = v.behind(text)
 		}
+	}
+	for _, text := range texts {
+		if v.FS != nil && r.opaque == "" && hasParent(text) {
+			r.opaque = v.strays(text)
+		}
+	}
+	for _, text := range texts {
 		if r.opaque != "" {
 			break
 		}
@@ -252,6 +259,29 @@ func (r *pathReader) each(text string, visit func(place string)) {
 			r.physical(lexical, visit)
 		}
 	}
+}
+
+// strays says why a .. follows what lies elsewhere than around the folders that a path may hang from: to find it
+// again behind that would tell that it is there.
+func (v View) strays(text string) (opaque string) {
+	dirs := v.real(append(v.dirs(), v.Home))
+	isNear := func(place string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return dir != "" && (beneath(place, dir) || beneath(dir, place)) })
+	}
+	for _, full := range v.absolute(text) {
+		for i := range len(full) {
+			if after, ok := strings.CutPrefix(full[i:], "/.."); !ok || after != "" && after[0] != '/' {
+				continue
+			}
+			if !isNear(path.Clean("/" + full[:i])) {
+				return opaqueParent
+			}
+			if real, err := resolve(v.FS, "/"+full[:i]); err != nil || !isNear(real) {
+				return opaqueLink
+			}
+		}
+	}
+	return ""
 }
 
 func (r *pathReader) physical(full string, visit func(place string)) {

@@ -141,7 +141,13 @@ func TestPathAttacks(t *testing.T) {
 		{"OTHER-URI data", ".", "data:text/plain,x", deny},
 		{"SYMLINK-DIR encoded", ".", "dirlink%5fout/secret.txt", deny},
 		{"SYMLINK-DOTDOT", ".", "ROOT/dirlink_out/../secret_parent.txt", deny},
-		{"SYMLINK-DOTDOT back inside", ".", "ROOT/dirlink_out/../root/ok.txt", allow},
+		{"SYMLINK-DOTDOT back inside", ".", "ROOT/dirlink_out/../root/ok.txt", deny}, // whether there is such a folder would be told
+		{"SYMLINK-DOTDOT beneath", ".", "ROOT/dirlink_out/sub/../../root/ok.txt", deny},
+		{"DOTDOT over others", ".", "/etc/../ROOT/ok.txt", deny},
+		{"DOTDOT over others that are none", ".", "/nowhere/../ROOT/ok.txt", deny},
+		{"DOTDOT over what is above", ".", "../ROOTNAME/src/../ok.txt", allow},
+		{"DOTDOT over a link inside", ".", "link_abs_in/../ok.txt", allow},
+
 		{"SYMLINK-FILE", ".", "ROOT/link_out", deny},
 		{"SYMLINK-FILE chain", ".", "ROOT/link_chain", deny},
 		{"SYMLINK-LOOP", ".", "ROOT/loop_a", deny},

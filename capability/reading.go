@@ -266,6 +266,16 @@ var lookalikes = [...]struct{ ascii, of string }{
 	{"}", "\ufe38\ufe5c"},
 	{"%", "\u066a\ufe6a"},
 	{"$", "\ufe69"},
+	{"-", "\ufe63"},
+	{"@", "\ufe6b"},
+	{"#", "\ufe5f"},
+	{"&", "\ufe60"},
+	{",", "\ufe50"},
+	{";", "\ufe54\u037e"},
+	{"(", "\ufe59"},
+	{"<", "\ufe64"},
+	{">", "\ufe65"},
+	{"=", "\ufe66"},
 	{"a/c", "\u2100"},
 	{"a/s", "\u2101"},
 	{"c/o", "\u2105"},
@@ -429,15 +439,6 @@ func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 // isWord reports whether a character may stand in a variable's name.
 func isWord(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r < utf8.RuneSelf && isLetter(byte(r))
-}
-
-// beginsAnew reports whether behind ~/ or ./ there is a whole path.
-func beginsAnew(text string) bool {
-	rest := text
-	for ok := true; ok; {
-		rest, ok = strings.CutPrefix(rest, "./")
-	}
-	return rest != text && strings.HasPrefix(rest, "/") || strings.HasPrefix(text, "~//")
 }
 
 func isDrive(text string) bool { return len(text) > 1 && isLetter(text[0]) && text[1] == ':' }

@@ -45,6 +45,7 @@ func TestSmallest(t *testing.T) {
 		{"fs.read{path=/etc/a%20b}", root, `fs.read{in=/etc,paths=[a%20b,a b]}`},
 		{"fs.read{tree=a%20b}", root, `fs.read{paths=[a%20b,a b]}`},
 		{"fs.read{path=docs/}", root, "fs.read{paths=[docs]}"},
+		{"fs.read{path=/etc/a;/usr}", root, "fs.read{in=/etc/a;,paths=[usr]}"},
 		{"fs.read{path=/etc/passwd}", root, "fs.read{in=/etc,paths=[passwd]}"},
 		{"fs.read{path=/etc/passwd}", capability.Root{}, "fs.read{in=/etc,paths=[passwd]}"},
 		{"fs.read{path=/etc}", root, "fs.read{in=/,paths=[etc]}"},

@@ -199,7 +199,14 @@ func (r *reading) object(n *node, at place) error {
 		if ok {
 			found++
 		}
-		if err := r.visit(m, place{value: value, object: at.value, name: inside(at.name, m.name)}); err != nil {
+		member := place{value: value, object: at.value, name: inside(at.name, m.name)}
+		if err := r.visit(m, member); err != nil {
+			return err
+		}
+		if at.name != "" {
+			continue
+		}
+		if err := r.asJSON(m, member); err != nil {
 			return err
 		}
 	}
@@ -261,16 +268,19 @@ func (r *reading) visit(n *node, at place) error {
 			return err
 		}
 	}
-	return r.asJSON(n, at)
+	return nil
 }
 
-// asJSON reads text as servers do that take what is JSON for what it says, unless they ask for text alone: null for
-// nothing, and a list where they take one.
+// asJSON reads the text of an argument as servers do that take what is JSON for what it says, unless they ask for text
+// alone: null for nothing, and a list where they take one.
 func (r *reading) asJSON(n *node, at place) error {
-	text, _ := at.value.Str()
+	text, ok := at.value.Str()
 	switch text = strings.TrimSpace(text); {
+	case !ok || r.View.Plain:
 	case text == "null":
-		return r.absent(n, at)
+		if err := r.absent(n, at); err != nil {
+			return malformed(at.name, "is text that can be read as no argument at all, and what the tool takes then is not known")
+		}
 	case n.elements != nil && strings.HasPrefix(text, "[") && json.Valid([]byte(text)):
 		return malformed(at.name, "is text that can be read as a list: give the list itself")
 	}

@@ -90,7 +90,7 @@ func TestRequire(t *testing.T) {
 		{"default and given", `{path: {verb: fs.read, default: .}}`, `{"path":"a"}`, "fs.read a @ path"},
 		{"default for null", `{path: {verb: fs.read, default: .}}`, `{"path":null}`, "fs.read . @ path"},
 		{"default for text that says null", `{path: {verb: fs.read, default: .}}`, `{"path":" null "}`, "fs.read  null  @ path\nfs.read . @ path"},
-		{"text that says null", `{path: fs.read}`, `{"path":"null"}`, "malformed_arguments: the argument path" + missing},
+		{"text that says null", `{path: fs.read}`, `{"path":"null"}`, "malformed_arguments: the argument path is text that can be read as no argument at all, and what the tool takes then is not known"},
 		{"optional, and text that says null", `{path: {verb: fs.read, optional: true}, x: free}`, `{"path":"null","x":"null"}`, "fs.read null @ path"},
 		{"several roles", `{source: [fs.read, fs.delete], destination: fs.write}`, `{"destination":"b","source":"a"}`, "fs.read a @ source\nfs.delete a @ source\nfs.write b @ destination"},
 		{"the same argument twice in the call is for the gate", `{path: {verb: fs.read, glob: true}}`, `{"path":"*.go"}`, "fs.read *.go @ path"},
@@ -126,6 +126,7 @@ func TestRequireNested(t *testing.T) {
 	for _, tt := range []struct {
 		name, tool, args, want string
 	}{
+		{"text within that says null", `{"paths[*]": fs.read, "e.n": memory.read}`, `{"paths":["null"],"e":{"n":"null"}}`, "fs.read null @ paths[0]\nmemory.read null @ e.n"},
 		{"text that says a list", either, `{"source":" [\"a\"]"}`, "malformed_arguments: the argument source is text that can be read as a list: give the list itself"},
 		{"text that says a list to one that takes none", `{a: memory.read, b: free}`, `{"a":"[1]","b":"[1]"}`, "memory.read [1] @ a"},
 		{"text that is a glob, and no list", either, `{"source":"[id]"}`, "fs.read [id] @ source"},
@@ -358,4 +359,16 @@ func answerAll(set *capability.Set, needs []mapping.Need) string {
 		}
 	}
 	return allow
+}
+
+// TestRequireOfBuiltin: who reads text as text needs nothing else for one that says null.
+func TestRequireOfBuiltin(t *testing.T) {
+	args, err := wire.Parse([]byte(`{"path":"null"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, err := parseTool(t, `{path: fs.read}`).Require(mapping.Call{Name: "s.t", Args: args.Root(), View: capability.View{Cwd: "/w", Plain: true}})
+	if err != nil || len(needs) != 1 {
+		t.Errorf("%v, %v", needs, err)
+	}
 }
