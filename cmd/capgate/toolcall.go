@@ -77,7 +77,12 @@ func (w *world) toolNamed(name string) (t *gate.Tool, upstream, why string) {
 		return nil, "", why
 	}
 	up := w.upstreamOf(called)
-	if t = w.policy.Tool(called); t == nil || up == nil {
+	if t = w.policy.Tool(called); t == nil && up != nil && up.Prefix == "" {
+		if up = w.alone(called); up != nil {
+			t = up.Tool(called)
+		}
+	}
+	if t == nil || up == nil {
 		return nil, "", "no upstream has a tool of that name, or several could" + w.upstreamsThereAre()
 	}
 	own := called
@@ -119,6 +124,31 @@ func (w *world) upstreamOf(called string) (found *proxy.Upstream) {
 			return u
 		}
 		if u.Prefix == "" && (found == nil || u.Mapping.Tool(called) != nil) {
+			found = u
+		}
+	}
+	return found
+}
+
+// alone is the one upstream without a prefix at which a tool of that name was seen, where all of them have been seen.
+func (w *world) alone(called string) (found *proxy.Upstream) {
+	k := w.kept()
+	if _, err := os.Stat(k.state); err != nil {
+		return nil
+	}
+	rows, err := k.pinned(nil)
+	if err != nil {
+		return nil
+	}
+	for _, u := range w.policy.Upstreams {
+		if u.Prefix != "" || u.Mapping != nil && u.Mapping.Tool(called) == nil {
+			continue
+		}
+		own := slices.DeleteFunc(slices.Clone(rows), func(row pinRow) bool { return row.Upstream != u.Name })
+		switch has := slices.ContainsFunc(own, func(row pinRow) bool { return row.Tool == called }); {
+		case len(own) == 0 || k.mode(u.Name, called) == proxy.Off || has && found != nil:
+			return nil
+		case has:
 			found = u
 		}
 	}
