@@ -127,6 +127,7 @@ func TestSaidTwice(t *testing.T) {
 		"Origin":               {[]string{"http://localhost", "https://evil.example"}, 403},
 		"Mcp-Session-Id":       {[]string{c.session, "another"}, 400},
 		"Mcp-Protocol-Version": {[]string{"2025-11-25", "2026-07-28"}, 400},
+		"Content-Type":         {[]string{"application/json", "text/plain"}, 415},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 		must(t, err)

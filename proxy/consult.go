@@ -136,7 +136,7 @@ func (c *consultation) wellFormed() bool {
 		c.refuse(http.StatusBadRequest, capability.MalformedRequest, why)
 		return false
 	}
-	if c.endpoint.Body && !isJSON(c.r.Header.Get("Content-Type")) {
+	if c.endpoint.Body && !isJSON(c.r.Header["Content-Type"]) {
 		c.refuse(http.StatusUnsupportedMediaType, capability.MalformedRequest, "the body must be application/json")
 		return false
 	}

@@ -264,7 +264,7 @@ func (v *visit) admit(agent, credential string) bool {
 
 // post answers a POST: one message.
 func (v *visit) post() {
-	if !isJSON(v.r.Header.Get("Content-Type")) {
+	if !isJSON(v.r.Header["Content-Type"]) {
 		v.refuse(http.StatusUnsupportedMediaType, nil, codeRequest, "the body must be application/json")
 		return
 	}
@@ -319,12 +319,15 @@ func (v *visit) still() bool {
 	return true
 }
 
-// isJSON reports whether a media type is that of JSON in UTF-8.
-func isJSON(kind string) bool {
-	if kind == "application/json" {
+// isJSON reports whether a body says that it is JSON in UTF-8, and nothing else.
+func isJSON(kinds []string) bool {
+	if len(kinds) != 1 {
+		return false
+	}
+	if kinds[0] == "application/json" {
 		return true
 	}
-	name, params, err := mime.ParseMediaType(kind)
+	name, params, err := mime.ParseMediaType(kinds[0])
 	return err == nil && name == "application/json" && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
 }
 
