@@ -54,6 +54,7 @@ type View struct {
 type Path struct {
 	raw      string
 	readings []string           // canonical and absolute; a final slash asks for a directory
+	passed   []string           // folders that it goes through and leaves again
 	globs    []*pattern.Pattern // absolute; of a tree, what is beneath the readings
 	links    *links             // what globs meet among the files; nil where none is looked up
 	opaque   string             // why it has a reading that nothing can cover
@@ -106,6 +107,13 @@ func (v View) read(raw string, as role) (Path, error) {
 	if err := checkPath(raw); err != nil {
 		return Path{}, err
 	}
+	if v.FS != nil && !isPlain(raw) { // what is in the text is said before files are looked at, of which that would tell
+		blind := v
+		blind.FS = nil
+		if p, err := blind.read(raw, as); p.opaque != "" || err != nil {
+			return p, err
+		}
+	}
 	texts, opaque := spellings(raw, !v.Plain)
 	r := pathReader{view: v, as: as, Path: Path{raw: raw, opaque: opaque}}
 	for _, text := range texts { // before files are looked at: why they are denied tells nothing of those
@@ -114,15 +122,12 @@ func (v View) read(raw string, as role) (Path, error) {
 		}
 	}
 	for _, text := range texts {
-		if v.FS != nil && r.opaque == "" && hasParent(text) {
-			r.opaque = v.strays(text)
-		}
-	}
-	for _, text := range texts {
 		if r.opaque != "" {
 			break
 		}
-		r.text(text)
+		if r.text(text); v.FS != nil && hasParent(text) {
+			r.passes(text)
+		}
 	}
 	if v.FS != nil && len(r.wild)+len(r.folders)+len(r.names) > 0 {
 		r.links = &links{view: v, as: as, wild: r.wild, folders: r.folders, names: r.names, letters: r.letters}
@@ -261,27 +266,26 @@ func (r *pathReader) each(text string, visit func(place string)) {
 	}
 }
 
-// strays says why a .. follows what lies elsewhere than around the folders that a path may hang from: to find it
-// again behind that would tell that it is there.
-func (v View) strays(text string) (opaque string) {
-	dirs := v.real(append(v.dirs(), v.Home))
-	isNear := func(place string) bool {
-		return slices.ContainsFunc(dirs, func(dir string) bool { return dir != "" && (beneath(place, dir) || beneath(dir, place)) })
+// passes notes the folders that a text leaves again by a .., which have to be there for that: whether they are is for
+// those to know who may look at them.
+func (r *pathReader) passes(text string) {
+	dirs := r.view.real(append(r.view.dirs(), r.view.Home))
+	pass := func(place string) {
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return beneath(dir, place) }) {
+			r.passed = appendNew(r.passed, place)
+		}
 	}
-	for _, full := range v.absolute(text) {
+	for _, full := range r.view.absolute(text) {
 		for i := range len(full) {
 			if after, ok := strings.CutPrefix(full[i:], "/.."); !ok || after != "" && after[0] != '/' {
 				continue
 			}
-			if !isNear(path.Clean("/" + full[:i])) {
-				return opaqueParent
-			}
-			if real, err := resolve(v.FS, "/"+full[:i]); err != nil || !isNear(real) {
-				return opaqueLink
+			pass(path.Clean("/" + full[:i]))
+			if real, err := resolve(r.view.FS, "/"+full[:i]); err == nil { // or else the whole text leads nowhere
+				pass(real)
 			}
 		}
 	}
-	return ""
 }
 
 func (r *pathReader) physical(full string, visit func(place string)) {

@@ -82,6 +82,11 @@ func (t *pathTable) covers(p Path) (n int32, ok bool) {
 			n = by
 		}
 	}
+	for _, place := range p.passed {
+		if _, ok := t.find(place); !ok {
+			return 0, false
+		}
+	}
 	for _, g := range p.globs {
 		by, ok := t.contains(g)
 		if !ok {

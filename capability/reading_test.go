@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capgate/capability"
 )
 
@@ -182,5 +184,35 @@ func TestPathRandomSpellings(t *testing.T) {
 	}
 	if covered < 500 || rewritten < 500 {
 		t.Errorf("only %d paths were covered and %d rewritten: the test tries nothing", covered, rewritten)
+	}
+}
+
+// What a denial may quote of a path says nothing of where a link leads, or of
+// whether it is one.
+func TestOpaqueTellsNothing(t *testing.T) {
+	tree := newFileTree(t)
+	seen := map[string]bool{}
+	for _, arg := range []string{"loop_a", "nowhere/../x", "dirlink_out/nowhere/../x", "/proc/self/cwd"} {
+		p, err := tree.view().Path(arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[p.Opaque()] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"": true}, seen); diff != "" {
+		t.Error(diff)
+	}
+	for _, args := range [][2]string{{"loop_a/[", "nowhere/["}, {"/proc/self/fd/0/[", "/proc/self/fd/99/["}, {"loop_a, ROOT//x", "nowhere, ROOT//x"}, {"loop_a/a~*[", "x/a~*["}} {
+		var said [2]string
+		for i, arg := range args {
+			p, err := tree.view().Path(strings.ReplaceAll(arg, "ROOT", tree.root))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[i] = p.Opaque()
+		}
+		if said[0] == "" || said[0] != said[1] {
+			t.Errorf("%s: %q", args, said)
+		}
 	}
 }

@@ -87,7 +87,9 @@ func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Re
 	if err != nil {
 		return false
 	}
-	set, _ := g.Roster.Compile(ag, typed)
+	o := g.Roster.Options(ag)
+	o.View.FS = nil // where links lead is not told
+	set, _ := capability.Compile([]capability.Spec{typed}, o)
 	return set.Decide(need).Allowed()
 }
 

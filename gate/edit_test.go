@@ -2,10 +2,14 @@ package gate_test
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"capgate/agents"
 	"capgate/capability"
+	"capgate/capability/hostfs"
 	"capgate/gate"
 	"capgate/mapping"
 )
@@ -106,6 +110,31 @@ func TestEditOfApproval(t *testing.T) {
 			if (e.Blocked != "") != blocked || blocked != strings.Contains(e.Blocked, entry) || blocked != (len(e.Grants) == 0) {
 				t.Errorf("approve: %s of %s: got %v, blocked by %q", entry, in, e.Grants, e.Blocked)
 			}
+		}
+	}
+}
+
+// TestEditTellsNothingOfFiles: whether a grant is named does not hang on what lies where it is for.
+func TestEditTellsNothingOfFiles(t *testing.T) {
+	dir, places := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "scout.md"), []byte("---\nclass: agent\ncapabilities: [\"fs.read{in=/w}\"]\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("loop", filepath.Join(places, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	roster, err := agents.Load(agents.Options{View: capability.View{Cwd: "/w", FS: hostfs.FS{}}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate.Gate{Roster: roster, Fence: capability.NewFence()}
+	for _, name := range []string{"loop", "none"} {
+		path, err := capability.View{Cwd: "/w"}.Path(filepath.Join(places, name, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := g.Edit("scout", "up.t", nil, []mapping.Need{{Requirement: capability.File("fs.read", path)}}); len(e.Grants) != 1 {
+			t.Errorf("%s: %v, blocked by %q", name, e.Grants, e.Blocked)
 		}
 	}
 }
