@@ -68,11 +68,8 @@ func (t *tenant) hearers(c change) (all []hearer) {
 // told that it is in what they watch.
 func (t *tenant) tell(c change, changes uint64) {
 	l := c.line
-	if !t.mayRead(l, c.uri) {
-		return
-	}
-	told := t.hearers(c)
-	if len(told) == 0 {
+	told := t.hearers(c) // first, as deciding costs more, and whoever serves many sessions waits for it
+	if len(told) == 0 || !t.mayRead(l, c.uri) {
 		return
 	}
 	t.mu.Lock()

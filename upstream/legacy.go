@@ -301,10 +301,10 @@ func (f *feed) deliver(ctx context.Context, p *parcel) error {
 	}
 	text, _ := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
 	odd := &strange{resp.StatusCode, f.excerpt(media(resp.Header), text, maxDiscard)}
-	if resp.StatusCode == http.StatusNotFound {
+	if resp.StatusCode == http.StatusNotFound && !mayAnswer(text, "") {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}
-	if resp.StatusCode == http.StatusUnauthorized {
+	if resp.StatusCode == http.StatusUnauthorized && !mayAnswer(text, "") {
 		return f.undone("wants to know who asks (401)", odd)
 	}
 	return f.failed(odd.said(), odd)

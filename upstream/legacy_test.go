@@ -371,6 +371,12 @@ func TestFeedEnds(t *testing.T) {
 		{"the end", func(f *feeder, w http.ResponseWriter, _ msg) { w.WriteHeader(http.StatusAccepted); close(f.end) }, "the stream of events ended: EOF", false, false, true},
 		{"garbage", fed("data: {%s"), "the stream of events ended", false, false, true},
 		{"404", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 404, "text/plain", "gone") }, `no longer knows the session: status 404 Not Found, "gone"`, true, true, true},
+		{"404 for nobody", func(_ *feeder, w http.ResponseWriter, _ msg) {
+			status(w, 404, "application/json", `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`)
+		}, "no longer knows the session", true, true, true},
+		{"404 of ours", func(_ *feeder, w http.ResponseWriter, m msg) {
+			status(w, 404, "text/plain", `{"jsonrpc":"2.0","error":{"code":1,"message":"customer not found"},"id":`+string(m.ID)+`}`)
+		}, "status 404 Not Found", false, false, false},
 		{"401", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 401, "text/plain", "who?") }, `wants to know who asks (401): status 401 Unauthorized, "who?"`, false, false, false},
 		{"500", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 500, "text/plain", "oops") }, `status 500 Internal Server Error, "oops"`, false, false, false},
 	}

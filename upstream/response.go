@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"capgate/wire"
@@ -173,16 +174,28 @@ var gone = [...]string{
 // endsSession reports whether a refusal says that the session is gone, so that nothing was done. The protocol has
 // 404 for it, which is also how a server says something of our request; some answer 400 to a session that they do
 // not know.
-func (f failure) endsSession(status int) bool {
+func (f failure) endsSession(status int, answers bool) bool {
 	text := strings.ToLower(f.text)
-	says := slices.ContainsFunc(gone[:], func(words string) bool { return strings.Contains(text, words) })
 	switch status {
 	case http.StatusNotFound:
-		return !f.ours || says
+		return !answers || f.ours && slices.ContainsFunc(gone[:], func(words string) bool { return strings.HasPrefix(text, words) })
 	case http.StatusBadRequest:
-		return f.raw != nil && !f.ours && says
+		return f.raw != nil && !answers && slices.ContainsFunc(gone[:], func(words string) bool { return strings.Contains(text, words) })
 	}
 	return false
+}
+
+// mayAnswer reports whether a body may be an answer of a request that was executed, whatever its status and form: it
+// has a result, or an id that begins as the one that was sent, or if that is not known, as any.
+func mayAnswer(body []byte, id string) bool {
+	for rest, ok := body, true; ok; {
+		_, rest, ok = bytes.Cut(rest, []byte(`"id"`))
+		its := bytes.TrimLeft(rest, " \t\r\n:\"")
+		if ok && bytes.HasPrefix(its, []byte(id)) && (id != "" || len(its) > 0 && its[0] >= '0' && its[0] <= '9') {
+			return true
+		}
+	}
+	return bytes.Contains(body, []byte(`"result"`))
 }
 
 // mayEndSession reports whether a refusal may say that, in words that a server may have for what it did as well.
@@ -203,24 +216,30 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		f = readFailure(doc, body, id)
 	}
 	odd := &strange{status: resp.StatusCode, text: c.excerpt(kind, body, maxRefusal)}
+	answers := err != nil || len(body) == maxRefusal || mayAnswer(body, strconv.FormatInt(id, 10))
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
+	case resp.StatusCode == http.StatusUnauthorized && !answers:
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
-	case resp.StatusCode == http.StatusForbidden:
+	case resp.StatusCode == http.StatusForbidden && !answers:
 		return Answer{}, c.forbidden(resp.Header, odd)
-	case session != "" && f.endsSession(resp.StatusCode):
-		c.lose()
+	case session != "" && c.loses(f, resp.StatusCode, answers):
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	case f.raw != nil:
-		if session != "" && !f.ours && f.mayEndSession() {
-			c.lose() // for the calls that follow
-		}
 		return Answer{Error: f.raw}, nil
 	case resp.StatusCode/100 == 3:
 		odd.text = "which is not followed"
 		return Answer{}, c.failed("answers with a redirect", odd)
 	}
 	return Answer{}, c.failed(odd.said(), odd)
+}
+
+// loses ends the session if a refusal may say that it is gone, and reports whether it does.
+func (c *web) loses(f failure, status int, answers bool) bool {
+	is := f.endsSession(status, answers)
+	if is || !f.ours && (status == http.StatusNotFound || f.mayEndSession()) {
+		c.lose()
+	}
+	return is
 }
 
 // forbidden says why a token that is shown does not do. A person may get one that does: which

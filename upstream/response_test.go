@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,6 +104,60 @@ func TestHTTPRefused(t *testing.T) {
 			}
 			checkLost(t, c, tt.lost)
 		})
+	}
+}
+
+// TestHTTPDoubtful: what may be an answer to our request says of none that it was not executed.
+func TestHTTPDoubtful(t *testing.T) {
+	const js = "application/json"
+	for name, tt := range map[string]struct {
+		code       int
+		kind, body string
+		lost       bool
+	}{
+		"a result":             {404, js, `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`, true},
+		"a result for nobody":  {404, js, `{"jsonrpc":"2.0","result":{}}`, true},
+		"a code that is text":  {404, js, `{"jsonrpc":"2.0","id":ID,"error":{"code":"x","message":"a"}}`, true},
+		"no message":           {404, js, `{"jsonrpc":"2.0","id" : ID,"error":{"code":1}}`, true},
+		"no version":           {404, js, `{"id":ID,"error":{"code":1,"message":"a"}}`, true},
+		"an id that is text":   {404, js, `{"jsonrpc":"2.0","id":"ID","error":{"code":1,"message":"a"}}`, true},
+		"an id with a point":   {404, js, `{"jsonrpc":"2.0","id":ID.0,"error":{"code":1,"message":"a"}}`, true},
+		"an array":             {404, js, `[{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"a"}}]`, true},
+		"an event":             {404, "text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"a"}}`, true},
+		"text":                 {404, "text/plain", `{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"a"}}`, true},
+		"a long one":           {404, js, `{"jsonrpc":"2.0","error":{"code":1,"message":"` + strings.Repeat("a", 2<<20) + `"},"id":ID}`, true},
+		"a long one of nobody": {404, "text/plain", strings.Repeat("a", 2<<20), true},
+		"401":                  {401, js, `{"id":ID,"error":{"code":1,"message":"a"}}`, false},
+		"403":                  {403, js, `{"id":ID,"error":{"code":1,"message":"a"}}`, false},
+	} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, "ID", string(m.ID)))
+			}
+		})
+		c := s.dial(upstream.Options{})
+		_, err := call(t.Context(), c, nil)
+		if f := failed(t, err, "status "+strconv.Itoa(tt.code)); f.Unsent || f.Undone || f.Lost {
+			t.Errorf("%s: %+v", name, f)
+		}
+		checkLost(t, c, tt.lost)
+	}
+}
+
+// TestHTTPOwnRefusal: an error of our request is the server's word about it, whatever the status.
+func TestHTTPOwnRefusal(t *testing.T) {
+	for _, code := range []int{401, 403, 404} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				status(w, code, "application/json", `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":1,"message":"charged, but checkout session not found"}}`)
+			}
+		})
+		c := s.dial(upstream.Options{})
+		if got, err := call(t.Context(), c, nil); err != nil || got.Error == nil {
+			t.Errorf("%d: %s, %v", code, got.Error, err)
+		}
+		checkLost(t, c, false)
 	}
 }
 
