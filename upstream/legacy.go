@@ -304,7 +304,7 @@ func (f *feed) deliver(ctx context.Context, p *parcel) error {
 	if resp.StatusCode == http.StatusNotFound && !mayAnswer(text, "") {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}
-	if resp.StatusCode == http.StatusUnauthorized && !mayAnswer(text, "") {
+	if resp.StatusCode == http.StatusUnauthorized {
 		return f.undone("wants to know who asks (401)", odd)
 	}
 	return f.failed(odd.said(), odd)

@@ -218,9 +218,9 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	odd := &strange{status: resp.StatusCode, text: c.excerpt(kind, body, maxRefusal)}
 	answers := err != nil || len(body) == maxRefusal || mayAnswer(body, strconv.FormatInt(id, 10))
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized && !answers:
+	case resp.StatusCode == http.StatusUnauthorized: // whatever it says besides
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
-	case resp.StatusCode == http.StatusForbidden && !answers:
+	case resp.StatusCode == http.StatusForbidden:
 		return Answer{}, c.forbidden(resp.Header, odd)
 	case session != "" && c.loses(f, resp.StatusCode, answers):
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
