@@ -128,6 +128,7 @@ func TestPathAttacks(t *testing.T) {
 		{"PREFIX-SIBLING", ".", "ROOT-evil/secret.txt", deny},
 		{"PREFIX-SIBLING joined", ".", "ROOTevil/secret.txt", deny},
 		{"PREFIX-SIBLING-REL", ".", "../ROOTNAME-evil/secret.txt", deny},
+		{"MAGIC", ".", ":x", deny},
 		{"PROC", ".", "/proc/self/root/ROOT/ok.txt", deny},
 		{"PROC-ENV", ".", "/proc/self/environ", deny},
 		{"QUOTES", ".", `"/etc/passwd"`, deny},
