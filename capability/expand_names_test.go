@@ -74,6 +74,7 @@ func TestExpansionOfNames(t *testing.T) {
 		{"i? s*", []string{"i*/**", "i*", "i* s*", "s*"}, allow},
 		{"i? s*", []string{"i*", "i* s*", "s*"}, deny}, // and all that is in such a folder
 		{"i/x =ls", []string{"**"}, deny},
+		{`i/x"y"*`, []string{"**"}, deny},
 		{"i/a\u037eb", []string{"**"}, deny}, // a semicolon
 		{"i/\u226eb", []string{"**"}, deny},  // a sign and its stroke
 	} {

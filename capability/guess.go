@@ -62,12 +62,13 @@ func unplace(text string) (made []string) {
 	return made
 }
 
-// unscheme takes off what stands in front of a first colon, or several, as in png:x, HEAD:x and x.py::Test.
+// unscheme takes off what stands in front of a first colon, or several, as in png:x, GTIFF_RAW:x and x.py::Test.
 func unscheme(text string) []string {
-	if scheme, rest, ok := cutPathScheme(text); ok && scheme != "file" {
-		return []string{strings.TrimLeft(rest, ":")}
+	front, rest, ok := strings.Cut(text, ":")
+	if !ok || front == "" || strings.Contains(front, "/") || strings.EqualFold(front, "file") {
+		return nil
 	}
-	return nil
+	return []string{strings.TrimLeft(rest, ":")}
 }
 
 // unescape writes what is escaped as in HTML.

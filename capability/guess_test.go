@@ -2,6 +2,7 @@ package capability_test
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestPathGuesses(t *testing.T) {
 			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "src/a,/etc/passwd", "src/a|../../outside",
 			// a kind in front
 			"concat:ok.txt|../outside/secret.txt", "subfile,,start,0,end,9,,:/etc/passwd", "png:../outside/secret.txt", "png:link_out", "label:@/etc/passwd", "local:~/x", `NETCDF:"/etc/passwd"`,
-			"HEAD:link_out", "cache:png:link_out",
+			"HEAD:link_out", "cache:png:link_out", "GTIFF_RAW:link_out", "HEAD~1:link_out", "1:link_out",
 			// signs that somebody leaves out
 			"#/etc/passwd", "+/etc/passwd", "!/etc/passwd", "##/etc/passwd", "./#/etc/passwd", ".:./outside/secret.txt", ".|./outside", ".é./outside", ".!./outside", ". ./outside", "src/.<./.>./outside",
 			// a beginning that is left out wherever it stands
@@ -39,7 +40,7 @@ func TestPathGuesses(t *testing.T) {
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
-			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
+			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
 			"ROOT/src//main.go", "ROOT/C#/x.cs", "ROOT/(group)/x", "docs/-x", "a - b/x", "AT&T.txt", "x&lt;y", "&", "date=2024-01-01/x", "Profile: J.txt", "wow!/x", "日本/x", "ROOT/日本/x", "Q&A; notes/x", "a, b/c", "it's/x",
 			"ROOT/ok.txt:10", "@ROOT/ok.txt", "(ROOT/ok.txt)", "path=ROOT/ok.txt", "x..y", "a=b..c", "@", "..x/y", "file:ROOT/ok.txt", "x~",
 		},
@@ -95,5 +96,17 @@ func TestPathAbove(t *testing.T) {
 	p, err := tree.view().Path("../../" + path.Base(path.Dir(tree.root)) + "/root/ok.txt")
 	if got := decidePath(tree.table(t, "."), p, err); got != allow {
 		t.Errorf("%s (%s)", got, p.Opaque())
+	}
+}
+
+// TestPathPassedIsSaid: who is denied for what a .. leaves is told of that.
+func TestPathPassedIsSaid(t *testing.T) {
+	tree := newFileTree(t)
+	p, err := tree.view().Path("src/../ok.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if also := capability.File("fs.read", p).Also(); !slices.Equal(also, []string{tree.root + "/src"}) {
+		t.Error(also)
 	}
 }

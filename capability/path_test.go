@@ -34,6 +34,7 @@ func TestPathAttacks(t *testing.T) {
 		{"BRACE nested", ".", "{ok.txt,{src,/etc}/passwd}", deny},
 		{"BRACE dots", ".", "{.,x}{.,y}/outside/secret.txt", deny},
 		{"BRACE lone", ".", "{..}/outside/secret.txt", deny},
+		{"BRACE in quotes", ".", `{ok.txt,"{",link_out}`, deny},
 		{"BRACE inside", ".", "src/{main,other}.go", allow},
 		{"BRACE sequence", ".", "file{1..3}.txt", deny},
 		{"BRACE open", ".", "a{b}}.txt", allow},

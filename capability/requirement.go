@@ -424,7 +424,7 @@ func commandLine(words []string) string {
 // is decided on.
 func (r *Requirement) Also() []string {
 	met := r.path.links.known()
-	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs)+len(met.readings)+len(met.globs) < 2 {
+	if r.verb.shape() != shapePath || len(r.path.readings)+len(r.path.globs)+len(r.path.passed)+len(met.readings)+len(met.globs) < 2 {
 		return nil
 	}
 	first := r.Canonical()
@@ -437,7 +437,7 @@ func (r *Requirement) Also() []string {
 	for _, glob := range slices.Concat(r.path.globs, met.globs) {
 		add(glob.String())
 	}
-	for _, place := range met.readings {
+	for _, place := range slices.Concat(met.readings, r.path.passed) {
 		add(place)
 	}
 	for _, reading := range r.path.readings {

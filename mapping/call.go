@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -278,7 +279,8 @@ func (r *reading) asJSON(n *node, at place) error {
 	switch text = strings.TrimSpace(text); {
 	case !ok || r.View.Plain:
 	case text == "null":
-		if err := r.absent(n, at); err != nil {
+		ofProgram := func(one role) bool { _, is := one.reads.(part); return is } // which has but one of each
+		if slices.ContainsFunc(n.roles, ofProgram) || r.absent(n, at) != nil {
 			return malformed(at.name, "is text that can be read as no argument at all, and what the tool takes then is not known")
 		}
 	case n.elements != nil && strings.HasPrefix(text, "[") && json.Valid([]byte(text)):

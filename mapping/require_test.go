@@ -91,6 +91,7 @@ func TestRequire(t *testing.T) {
 		{"default for null", `{path: {verb: fs.read, default: .}}`, `{"path":null}`, "fs.read . @ path"},
 		{"default for text that says null", `{path: {verb: fs.read, default: .}}`, `{"path":" null "}`, "fs.read  null  @ path\nfs.read . @ path"},
 		{"text that says null", `{path: fs.read}`, `{"path":"null"}`, "malformed_arguments: the argument path is text that can be read as no argument at all, and what the tool takes then is not known"},
+		{"a program's directory that says null", `{argv: proc.exec, cwd: {in: proc.exec, default: sub}}`, `{"argv":["git","status"],"cwd":"null"}`, "malformed_arguments: the argument cwd is text that can be read as no argument at all, and what the tool takes then is not known"},
 		{"optional, and text that says null", `{path: {verb: fs.read, optional: true}, x: free}`, `{"path":"null","x":"null"}`, "fs.read null @ path"},
 		{"several roles", `{source: [fs.read, fs.delete], destination: fs.write}`, `{"destination":"b","source":"a"}`, "fs.read a @ source\nfs.delete a @ source\nfs.write b @ destination"},
 		{"the same argument twice in the call is for the gate", `{path: {verb: fs.read, glob: true}}`, `{"path":"*.go"}`, "fs.read *.go @ path"},

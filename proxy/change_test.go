@@ -3,12 +3,16 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"capgate/capability"
+	"capgate/capability/hostfs"
 	"capgate/proxy"
 	"capgate/upstream"
 )
@@ -218,6 +222,33 @@ func TestUpdatesObeyGrants(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 		return
+	}
+}
+
+// looked counts how often somebody looks where a file leads.
+type looked struct{ times *atomic.Int32 }
+
+func (l looked) Real(path string) (string, error)     { l.times.Add(1); return hostfs.FS{}.Real(path) }
+func (looked) List(dir string) ([]fs.DirEntry, error) { return hostfs.FS{}.List(dir) }
+
+// TestUpdatesOfNobody: nothing is decided for who does not listen, as there may be many of them.
+func TestUpdatesOfNobody(t *testing.T) {
+	s, times := &scripted{}, new(atomic.Int32)
+	up := files(t, s)
+	w := start(t, map[string]string{"scout": everything}, up)
+	up.View = capability.View{Cwd: w.root, FS: looked{times}}
+	w.adopt()
+	c := w.client("scout")
+	c.initialize("{}")
+	if a := c.request("resources/subscribe", `{"uri":"file://`+w.root+`/a"}`); a.Error != nil {
+		t.Fatal(a.Raw)
+	}
+	for name, want := range map[string]bool{"/b": false, "/a": true} {
+		before := times.Load()
+		s.first().Events.Notify("notifications/resources/updated", []byte(`{"uri":"file://`+w.root+name+`"}`))
+		if decided := times.Load() > before; decided != want {
+			t.Errorf("%s: %v", name, decided)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func TestRecordedTargets(t *testing.T) {
 		tool, args string
 		want       guardrail.Need
 	}{
-		{"read", `{"path":"./docs//x/../a"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/a", Argument: "path"}},
+		{"read", `{"path":"./docs//x/../a"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/a", Also: []string{"$ROOT/docs/x"}, Argument: "path"}},
 		{"read", `{"path":"docs/link/a"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/link/a", Also: []string{"$ROOT/secret/a"}, Argument: "path"}},
 		{"read", `{"path":"docs/%61"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs/%61", Also: []string{"$ROOT/docs/a"}, Argument: "path"}},
 		{"read", `{"path":"docs/"}`, guardrail.Need{Verb: "fs.read", Object: "$ROOT/docs", Argument: "path"}},

@@ -168,7 +168,7 @@ func readFailure(doc *wire.Doc, body []byte, id int64) failure {
 // gone is how servers say that they do not know a session, which they don't say of anything else.
 var gone = [...]string{
 	"session id", "session-id", "sessionid", "session not found", "session expired", "session has expired",
-	"unknown session", "invalid session", "no session", "server not initialized",
+	"unknown session", "invalid session", "no valid session", "server not initialized",
 }
 
 // endsSession reports whether a refusal says that the session is gone, so that nothing was done. The protocol has
@@ -236,7 +236,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 // loses ends the session if a refusal may say that it is gone, and reports whether it does.
 func (c *web) loses(f failure, status int, answers bool) bool {
 	is := f.endsSession(status, answers)
-	if is || !f.ours && (status == http.StatusNotFound || f.mayEndSession()) {
+	if is || !f.ours && (status == http.StatusNotFound || status == http.StatusBadRequest && f.mayEndSession()) {
 		c.lose()
 	}
 	return is

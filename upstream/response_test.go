@@ -40,6 +40,7 @@ func TestHTTPRefused(t *testing.T) {
 		{"400 of a session of a tool", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-1,"message":"you need an active session at the bank"},"id":null}`), "", false, true},
 		{"400 of nobody", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"}}`), "", false, false},
 		{"400 of another", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"},"id":"server-error"}`), "status 400 Bad Request", false, false},
+		{"500 that speaks of one", reply(500, js, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"no session at the bank"},"id":null}`), "", false, false},
 		{"500 with an error", reply(500, js, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"oops"},"id":ID}`), "", false, false},
 		{"500", reply(500, "text/html", "<h1>a\nb</h1>"), `status 500 Internal Server Error, "<h1>a\nb</h1>"`, false, false},
 		{"500 long", reply(500, "text/html", strings.Repeat("x", 5<<20)), "status 500 Internal Server Error, \"xxx", false, false},
