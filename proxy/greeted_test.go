@@ -65,6 +65,23 @@ func TestIntroduced(t *testing.T) {
 	}
 }
 
+// TestUnknownRevision: a header of a revision that there is not is told so, with those that there are,
+// also in a session, whose requests say nothing of it in their bodies.
+func TestUnknownRevision(t *testing.T) {
+	w := start(t, map[string]string{"scout": reader}, files(t, &scripted{}))
+	c := w.client("scout")
+	c.initialize("{}")
+	for _, revision := range []string{"2027-01-01", "2025-11-25,2025-06-18", "x"} {
+		resp := c.post(`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, "MCP-Protocol-Version", revision)
+		if a := take(t, resp); resp.StatusCode != 400 || a.Error == nil || a.Error.Code != -32022 {
+			t.Errorf("%s: %d %+v", revision, resp.StatusCode, a.Error)
+		}
+	}
+	if a := take(t, c.post(`{"jsonrpc":"2.0","id":8,"method":"tools/list"}`, "MCP-Protocol-Version", "2025-06-18")); a.Error != nil {
+		t.Error(a.Error)
+	}
+}
+
 // TestPanicWithinLists: a request that panics while it makes the lists of its agent ends nothing but
 // itself. The next one does not wait for it.
 func TestPanicWithinLists(t *testing.T) {

@@ -88,6 +88,10 @@ func (v *visit) checkModern(c *call, revision string, inBody wire.Value) (reply,
 		return c.mismatch("the header " + headerRevision + " is missing"), false
 	case inBody.Kind() == wire.String && !inBody.Equal(revision):
 		return c.mismatch("the header " + headerRevision + " and _meta name different revisions"), false
+	case inBody.Kind() == wire.Invalid && revision != modernRevision: // of a session, perhaps
+		r := c.unspoken(revision)
+		r.status = http.StatusBadRequest
+		return r, false
 	}
 	if r, ok := c.introduced(inBody); !ok {
 		r.status = http.StatusBadRequest
@@ -114,10 +118,8 @@ func (c *call) introduced(inBody wire.Value) (reply, bool) {
 	case inBody.Kind() != wire.String:
 		return bad(codeParams, "_meta lacks "+metaVersion)
 	case !inBody.Equal(modernRevision):
-		r, _ := bad(codeVersion, "the revision is not one that is spoken here")
 		said, _ := inBody.Str()
-		r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), said), '}')
-		return r, false
+		return c.unspoken(said), false
 	case client.Kind() != wire.Object:
 		return bad(codeParams, "_meta lacks "+metaCapabilities)
 	case levelled && c.logLevel() == "":
@@ -125,6 +127,14 @@ func (c *call) introduced(inBody wire.Value) (reply, bool) {
 	}
 	c.client = client
 	return reply{}, true
+}
+
+// unspoken answers a request of a revision that is not one of ours.
+func (c *call) unspoken(revision string) reply {
+	r := c.malformed("the revision is not one that is spoken here")
+	r.failure.code = codeVersion
+	r.failure.data = append(wire.AppendString([]byte(`{"supported":`+supported+`,"requested":`), revision), '}')
+	return r
 }
 
 // mirror is the headers of a request that repeat what its body says.
