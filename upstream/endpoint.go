@@ -281,7 +281,7 @@ func (t *target) carry(ctx context.Context, like *http.Request, header http.Head
 		header = with(header, *now)
 	}
 	resp, err := t.try(ctx, like, header, body, false)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || header[headerSession] != nil && forgets(resp, header.Get(headerSession)) {
 		return resp, err
 	}
 	if t.authorize == nil {

@@ -43,6 +43,7 @@ type exchange struct {
 	asking sync.WaitGroup // the sink is asked
 
 	noise    int  // events in a row that cannot be read
+	listened bool // there was a stream of what belongs to no request
 	draining bool // somebody else ends ctx
 }
 
@@ -100,7 +101,11 @@ func (x *exchange) run(r Request) (Answer, error) {
 			return Answer{}, err
 		}
 	}
-	return x.receive(resp)
+	answer, err := x.receive(resp)
+	if answer.Error != nil {
+		x.heed(answer.Error, x.stance.session)
+	}
+	return answer, err
 }
 
 func (x *exchange) receive(resp *http.Response) (Answer, error) {

@@ -42,6 +42,7 @@ type web struct {
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
 
+	greeted  atomic.Bool     // what the server refuses from here on may be for the connection's sake
 	life     context.Context //nolint:containedctx // of everything in flight
 	end      context.CancelCauseFunc
 	closing  sync.Once
@@ -83,6 +84,7 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
+	c.greeted.Store(true)
 	if o.Events != nil {
 		go c.listen(info)
 		c.awaitStream(ctx, info)

@@ -299,9 +299,10 @@ func (f *feed) deliver(ctx context.Context, p *parcel) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	text, _ := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
+	text, err := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
 	odd := &strange{resp.StatusCode, f.excerpt(media(resp.Header), text, maxDiscard)}
-	if resp.StatusCode == http.StatusNotFound && !mayAnswer(text, "") {
+	said := readWord(new(wire.Doc), resp, text, err != nil || len(text) == maxDiscard, "")
+	if surely, _ := said.forgets("", true); surely {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}
 	if resp.StatusCode == http.StatusUnauthorized {

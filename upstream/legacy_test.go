@@ -377,6 +377,16 @@ func TestFeedEnds(t *testing.T) {
 		{"404 of ours", func(_ *feeder, w http.ResponseWriter, m msg) {
 			status(w, 404, "text/plain", `{"jsonrpc":"2.0","error":{"code":1,"message":"customer not found"},"id":`+string(m.ID)+`}`)
 		}, "status 404 Not Found", false, false, false},
+		{"404 cut short", func(_ *feeder, w http.ResponseWriter, _ msg) {
+			w.Header().Set("Content-Length", "1000")
+			status(w, 404, "text/plain", "Session not found")
+		}, "status 404 Not Found", false, false, false},
+		{"404 that is long", func(_ *feeder, w http.ResponseWriter, m msg) {
+			status(w, 404, "text/plain", strings.Repeat("x", 70<<10)+`"id":`+string(m.ID))
+		}, "status 404 Not Found", false, false, false},
+		{"400 of a session", func(_ *feeder, w http.ResponseWriter, _ msg) {
+			status(w, 400, "text/plain", "No transport found for sessionId")
+		}, "no longer knows the session", true, true, true},
 		{"401", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 401, "text/plain", "who?") }, `wants to know who asks (401): status 401 Unauthorized, "who?"`, false, false, false},
 		{"500", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 500, "text/plain", "oops") }, `status 500 Internal Server Error, "oops"`, false, false, false},
 	}

@@ -95,10 +95,10 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return c.life.Err() == nil
 	}
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
-		_, err := c.refused(x.ctx, resp, 0, x.stance.session)
-		c.log.Debug("the server has no stream to listen to", "error", err)
+		x.unlistened(resp)
 		return passes(resp.StatusCode)
 	}
+	x.listened = true
 	defer func() { _ = resp.Body.Close() }()
 	if again {
 		c.events.Notify(HeardAgain, nil)
@@ -113,6 +113,18 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return false
 	}
 	return c.life.Err() == nil
+}
+
+// unlistened reads why there is no stream. Who never had one may say in whatever way that there is none: that ends no
+// session. Who had one does not know the session.
+func (x *exchange) unlistened(resp *http.Response) {
+	var err error
+	if x.listened {
+		_, err = x.refused(x.ctx, resp, 0, x.stance.session)
+	} else if _, odd, failed := x.hearsRefusal(x.ctx, resp, 0); failed == nil {
+		err = odd
+	}
+	x.log.Debug("the server has no stream to listen to", "error", err)
 }
 
 // passes reports whether what a status says may be over soon.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"capgate/wire"
 )
 
 const (
@@ -134,98 +132,29 @@ func discard(body io.ReadCloser) {
 	_ = body.Close()
 }
 
-// failure is an error of the protocol in the body of a refused request.
-type failure struct {
-	raw  []byte // nil if there is none
-	text string
-	ours bool // it names our request
-}
-
-// readFailure finds the error in a body. One that names no request is an error
-// of the one that was sent; one that names another is none.
-func readFailure(doc *wire.Doc, body []byte, id int64) failure {
-	if err := doc.Parse(body, wire.Limits{Bytes: maxRefusal}); err != nil {
-		return failure{}
-	}
-	root := doc.Root()
-	version, _ := root.Get("jsonrpc")
-	v, ok := root.Get("error")
-	if !version.Equal("2.0") || !ok || !isError(v) || disguised(v, "code", "message", "data") {
-		return failure{}
-	}
-	whose, _ := root.Get("id")
-	number, isNumber := whose.Int64()
-	f := failure{ours: isNumber && number == id}
-	if !f.ours && whose.Kind() != wire.Null && whose.Kind() != wire.Invalid {
-		return failure{}
-	}
-	text, _ := v.Get("message")
-	f.raw = disowned(v, "data")
-	f.text, _ = text.Str()
-	return f
-}
-
-// gone is how servers say that they do not know a session, which they don't say of anything else.
-var gone = [...]string{
-	"session id", "session-id", "sessionid", "session not found", "session expired", "session has expired",
-	"unknown session", "invalid session", "no valid session", "server not initialized",
-}
-
-// endsSession reports whether a refusal says that the session is gone, so that nothing was done. The protocol has
-// 404 for it, which is also how a server says something of our request; some answer 400 to a session that they do
-// not know.
-func (f failure) endsSession(status int, answers bool) bool {
-	text := strings.ToLower(f.text)
-	switch status {
-	case http.StatusNotFound:
-		return !answers || f.ours && slices.ContainsFunc(gone[:], func(words string) bool { return strings.HasPrefix(text, words) })
-	case http.StatusBadRequest:
-		return f.raw != nil && !answers && slices.ContainsFunc(gone[:], func(words string) bool { return strings.Contains(text, words) })
-	}
-	return false
-}
-
-// mayAnswer reports whether a body may be an answer of a request that was executed, whatever its status and form: it
-// has a result, or an id that begins as the one that was sent, or if that is not known, as any.
-func mayAnswer(body []byte, id string) bool {
-	for rest, ok := body, true; ok; {
-		_, rest, ok = bytes.Cut(rest, []byte(`"id"`))
-		its := bytes.TrimLeft(rest, " \t\r\n:\"")
-		if ok && bytes.HasPrefix(its, []byte(id)) && (id != "" || len(its) > 0 && its[0] >= '0' && its[0] <= '9') {
-			return true
-		}
-	}
-	return bytes.Contains(body, []byte(`"result"`))
-}
-
-// mayEndSession reports whether a refusal may say that, in words that a server may have for what it did as well.
-func (f failure) mayEndSession() bool { return strings.Contains(strings.ToLower(f.text), "session") }
-
-// refused reads a response that is neither an answer nor a stream.
+// refused reads a response that is neither an answer nor a stream. It ends the connection where that says that the
+// server knows nothing of it any more.
 func (c *web) refused(ctx context.Context, resp *http.Response, id int64, session string) (Answer, error) {
-	defer discard(resp.Body)
-	doc := c.doc()
-	defer c.putDoc(doc)
-	kind := media(resp.Header)
-	body, err := readBody(io.LimitReader(resp.Body, maxRefusal), nil, maxRefusal)
-	if err != nil && ctx.Err() != nil {
-		return Answer{}, c.unreached(ctx, err)
+	said, odd, err := c.hearsRefusal(ctx, resp, id)
+	if err != nil {
+		return Answer{}, err
 	}
-	var f failure
-	if kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest {
-		f = readFailure(doc, body, id)
+	var surely, perhaps bool
+	if c.greeted.Load() {
+		surely, perhaps = said.forgets(session, session != "")
 	}
-	odd := &strange{status: resp.StatusCode, text: c.excerpt(kind, body, maxRefusal)}
-	answers := err != nil || len(body) == maxRefusal || mayAnswer(body, strconv.FormatInt(id, 10))
+	if perhaps {
+		c.lose()
+	}
 	switch {
+	case surely:
+		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	case resp.StatusCode == http.StatusUnauthorized: // whatever it says besides
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
 	case resp.StatusCode == http.StatusForbidden:
 		return Answer{}, c.forbidden(resp.Header, odd)
-	case session != "" && c.loses(f, resp.StatusCode, answers):
-		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
-	case f.raw != nil:
-		return Answer{Error: f.raw}, nil
+	case said.failure != nil:
+		return Answer{Error: said.failure}, nil
 	case resp.StatusCode/100 == 3:
 		odd.text = "which is not followed"
 		return Answer{}, c.failed("answers with a redirect", odd)
@@ -233,13 +162,17 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	return Answer{}, c.failed(odd.said(), odd)
 }
 
-// loses ends the session if a refusal may say that it is gone, and reports whether it does.
-func (c *web) loses(f failure, status int, answers bool) bool {
-	is := f.endsSession(status, answers)
-	if is || !f.ours && (status == http.StatusNotFound || status == http.StatusBadRequest && f.mayEndSession()) {
-		c.lose()
+// hearsRefusal reads what a response says that is neither an answer nor a stream.
+func (c *web) hearsRefusal(ctx context.Context, resp *http.Response, id int64) (*word, *strange, error) {
+	defer discard(resp.Body)
+	doc := c.doc()
+	defer c.putDoc(doc)
+	body, err := readBody(io.LimitReader(resp.Body, maxRefusal), nil, maxRefusal)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil, c.unreached(ctx, err)
 	}
-	return is
+	said := readWord(doc, resp, body, err != nil || len(body) == maxRefusal, strconv.FormatInt(id, 10))
+	return said, &strange{status: resp.StatusCode, text: c.excerpt(media(resp.Header), body, maxRefusal)}, nil
 }
 
 // forbidden says why a token that is shown does not do. A person may get one that does: which

@@ -1,0 +1,189 @@
+package upstream_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"capgate/upstream"
+)
+
+// fate is what becomes of a call and of its connection.
+type fate string
+
+const (
+	resent fate = "it was not executed, and goes to a session of its own"
+	anew   fate = "the next call has a new session"
+	kept   fate = "the session goes on"
+)
+
+// TestHTTPForgotten: servers say in many ways that they know nothing of a session. Only what is said of nothing else
+// has a call sent again, and only what may be that begins a session.
+func TestHTTPForgotten(t *testing.T) {
+	rpc := func(message, id string) string {
+		return `{"jsonrpc":"2.0","error":{"code":-32600,"message":"` + message + `"},"id":` + id + `}`
+	}
+	const js, plain = "application/json", "text/plain; charset=utf-8"
+	for _, tt := range []struct {
+		code       int
+		kind, body string
+		want       fate
+	}{
+		// The official SDKs, by version, and others.
+		{400, "", "Bad Request: No valid session ID provided", resent},              // Python to 1.25
+		{404, js, rpc("Session not found", `"server-error"`), resent},               // Python
+		{400, js, rpc("Bad Request: Missing session ID", `"server-error"`), resent}, // Python
+		{400, js, rpc("Bad Request: Server not initialized", "null"), resent},       // TypeScript
+		{400, js, rpc("Bad Request: Mcp-Session-Id header is required", "null"), resent},
+		{401, plain, "Unauthorized: Session not found", resent},                           // Rust to 0.16
+		{422, plain, "Unexpected message, expect initialize request", resent},             // Rust
+		{404, plain, "session not found\n", resent},                                       // Go
+		{400, plain, "Invalid session ID\n", resent},                                      // mcp-go to 0.43
+		{404, js, `{"code":-32603,"message":"Session not found: s-1"}`, resent},           // Java
+		{404, js, `{"error":"Session not found"}`, resent},                                // Ruby
+		{404, js, rpc("Session s-1 not found", "ID"), resent},                             // with its id
+		{404, js, rpc("Invalid or expired session. Please re-initialize.", "ID"), resent}, // PHP
+		{200, js, rpc("Invalid or expired session. Please re-initialize.", "ID"), anew},
+		{404, "text/html", "<h1>Not Found</h1>", resent},
+		{404, plain, "", resent},
+		{410, plain, "gone", anew},
+		{410, plain, "Session expired.", resent},
+		{409, js, rpc("another session has begun", "null"), anew},
+		{500, js, rpc("Session not found", "ID"), anew},
+		{403, plain, "session not found", anew},
+		{400, js, rpc("Unsupported protocol version", "null"), anew},
+		{400, js, `{"jsonrpc":"2.0","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}},"id":ID}`, anew},
+
+		// What may be about what was done.
+		{404, js, rpc("Customer not found", "null"), anew},
+		{404, js, `{"title":"Customer not found","status":404}`, anew},
+		{404, js, `{"error":"Session not found","result":{}}`, anew},
+		{404, plain, ` [{"jsonrpc":"2.0","error":{"code":1,"message":"Customer not found"}}]`, anew},
+		{404, "text/event-stream", "data: {}\n\n", anew},
+		{404, js, rpc("Session not found at the bank, charged anyway", "ID"), kept},
+		{404, js, rpc("sessionId of browser unknown; charged", "ID"), kept},
+		{400, js, rpc("browser: invalid session id", "null"), anew},
+		{400, js, rpc("Session not found. Charged", "null"), anew},
+		{400, js, rpc("bad argument", "null"), kept},
+		{400, "text/html", "<p>no</p>", kept},
+		{200, js, rpc("Session not found", "ID"), kept},
+		{500, plain, "the session broke", kept},
+		{403, plain, "no session of yours", kept},
+		{401, plain, "log in for a session", kept},
+		{429, plain, "too many requests in this session", kept},
+		{404, plain, "Session not found" + strings.Repeat(" ", 400) + `{"id":ID`, anew},
+	} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				w.Header()["Content-Type"] = nil
+				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, ":ID", ":"+string(m.ID)))
+			}
+		})
+		c := s.dial(upstream.Options{})
+		_, err := call(t.Context(), c, nil)
+		got := kept
+		select {
+		case <-c.Done():
+			got = anew
+		default:
+		}
+		if err != nil {
+			if f := failed(t, err, ""); f.Unsent && f.Lost {
+				got = resent
+			}
+		}
+		if got != tt.want || s.count("tools/call") != 1 {
+			t.Errorf("%d %s %s: %s, want: %s; sent %d times", tt.code, tt.kind, tt.body, got, tt.want, s.count("tools/call"))
+		}
+	}
+}
+
+// TestHTTPUnreadRefusal: what nobody could read says of nothing that it was not executed.
+func TestHTTPUnreadRefusal(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			w.Header().Set("Content-Encoding", "gzip")
+			status(w, 404, "text/plain", "\x1f\x8b\x08")
+		}
+	})
+	_, err := call(t.Context(), s.dial(upstream.Options{}), nil)
+	if f := failed(t, err, "status 404"); f.Unsent || f.Lost {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestHTTPForgottenUnauthorized: no token is renewed, and none asked for, where a 401 is for the session's sake.
+func TestHTTPForgottenUnauthorized(t *testing.T) {
+	for body, renewals := range map[string]int32{"Unauthorized: Session not found": 0, "who are you?": 1} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 401, "text/plain", body) }
+		})
+		var renewed atomic.Int32
+		c := dial(t, upstream.Endpoint{
+			Name: "files", URL: s.URL + "/mcp", Transport: "http",
+			Authorize: func(_ context.Context, refresh bool) (string, error) {
+				if refresh {
+					renewed.Add(1)
+				}
+				return "Bearer x", nil
+			},
+		}, upstream.Options{})
+		_, err := call(t.Context(), c, nil)
+		if f := failed(t, err, ""); f.Lost != (renewals == 0) || renewed.Load() != renewals || !strings.Contains(err.Error(), body) {
+			t.Errorf("%s: %v, renewed %d times", body, err, renewed.Load())
+		}
+	}
+}
+
+// TestHTTPNoStream: who has no stream for what belongs to no call says so in whatever way, and the session goes on.
+// Who had one, and refuses the next, has forgotten the session.
+func TestHTTPNoStream(t *testing.T) {
+	for _, body := range []string{"Cannot GET /mcp", `{"detail":"Not Found"}`, "Session not found"} {
+		for _, code := range []int{404, 400, 410} {
+			s := serve(t, func(s *server) {
+				s.listen = func(w http.ResponseWriter, _ *http.Request) { status(w, code, "text/plain", body) }
+				s.call = func(w http.ResponseWriter, _ *http.Request, m msg) { answer(w, m, "{}") }
+			})
+			c := s.dial(upstream.Options{Events: newRecorder(), Client: upstream.Client{Capabilities: []byte(`{"roots":{}}`)}})
+			s.await("GET")
+			time.Sleep(20 * time.Millisecond) // for what is made of it
+			if _, err := call(t.Context(), c, nil); err != nil {
+				t.Error(err)
+			}
+			checkLost(t, c, false)
+		}
+	}
+	var opened atomic.Int32
+	s := serve(t, func(s *server) {
+		s.listen = func(w http.ResponseWriter, _ *http.Request) {
+			if opened.Add(1) > 1 {
+				status(w, 404, "text/plain", "Session not found")
+				return
+			}
+			events(w)(": hello")
+		}
+	})
+	<-s.dial(upstream.Options{Events: newRecorder()}).Done()
+}
+
+// TestHTTPAcrossEras: a server that was exchanged for one of the other era is greeted anew.
+func TestHTTPAcrossEras(t *testing.T) {
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`,
+		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Unsupported protocol version (supported versions: 2025-11-25)"},"id":null}`,
+	} {
+		s := serve(t, func(s *server) {
+			s.modern = true
+			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", body) }
+		})
+		c := s.dial(upstream.Options{})
+		if !c.Info().Modern {
+			t.Fatal("it is of the other era")
+		}
+		_, _ = call(t.Context(), c, nil)
+		checkLost(t, c, true)
+	}
+}
