@@ -9,14 +9,14 @@ import (
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
 // as [rewrites] are.
-var guesses = [...]func(text string) []string{unmention, unplace, unscheme, unescape, startsAnew}
+var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unescape, startsAnew}
 
 // baits are the texts that are more than a path to somebody who has not looked at it.
 var baits = [...]struct {
 	opaque string
 	is     func(text string) bool
 }{
-	{opaqueOption, func(text string) bool { return strings.HasPrefix(text, "-") }},
+	{opaqueOption, isOption},
 	{opaqueProgram, isProgram},
 	{opaqueRest, hasInnerURI},
 	{opaqueParent, hasHidden},
@@ -51,24 +51,83 @@ func unmention(text string) []string {
 	return nil
 }
 
-// unplace takes off a place within the file: x.go:10:2, x.go#L10-L12, x.cs(10,3), x.tiff[0].
+// unplace takes off a place within the file: x.go#L10-L12, x.cs(10,3), x.tiff[0], x.png[4x4].
 func unplace(text string) (made []string) {
 	name := strings.TrimRight(text, "0123456789-,:#LC()[]")
 	for i := len(name); i < len(text) && len(made) <= maxReadings; i++ {
-		if strings.IndexByte(":#([", text[i]) >= 0 {
+		if strings.IndexByte("#([", text[i]) >= 0 {
 			made = append(made, text[:i])
+		}
+	}
+	if i := strings.LastIndexByte(text, '['); i > 0 && text[i-1] != '/' && strings.HasSuffix(text, "]") {
+		made = append(made, text[:i])
+	}
+	return made
+}
+
+// unscheme takes off what stands in front of a colon, or several: png:x, GTIFF_RAW:x, x.py::Test, main:x, origin/main:x.
+// A line in a file of a folder is no name, nor is a test in one.
+func unscheme(text string) (made []string) {
+	if isFileURI(text) {
+		return nil
+	}
+	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
+		if text[i] != ':' || text[i-1] == ':' {
+			continue
+		}
+		rest := strings.TrimLeft(text[i:], ":")
+		isWithin := text[i:] != ":"+rest || strings.Trim(rest, "0123456789-,:") == ""
+		if !isWithin || !strings.Contains(text[:i], "/") {
+			made = append(made, rest)
 		}
 	}
 	return made
 }
 
-// unscheme takes off what stands in front of a first colon, or several, as in png:x, GTIFF_RAW:x and x.py::Test.
-func unscheme(text string) []string {
-	front, rest, ok := strings.Cut(text, ":")
-	if !ok || front == "" || strings.Contains(front, "/") || strings.EqualFold(front, "file") {
+// untail takes off what stands behind a sign by which some part names: x.go:10:2, x: word, x;v=1, x!Sheet.
+func untail(text string) (made []string) {
+	if isFileURI(text) {
 		return nil
 	}
-	return []string{strings.TrimLeft(rest, ":")}
+	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
+		if strings.IndexByte(":;!", text[i]) < 0 || strings.IndexByte(":;!", text[i-1]) >= 0 {
+			continue
+		}
+		if front := text[:i]; strings.Count(front, "[") <= strings.Count(front, "]") { // it is in no class
+			made = append(made, front)
+		}
+	}
+	return made
+}
+
+// unformat writes numbers that stand for any, as in x%03d.png, as wildcards.
+func unformat(text string) []string {
+	var made strings.Builder
+	rest := text
+	for {
+		front, after, ok := strings.Cut(rest, "%")
+		made.WriteString(front)
+		if !ok {
+			break
+		}
+		if rest = strings.TrimLeft(after, "0123456789"); strings.HasPrefix(rest, "d") {
+			made.WriteByte('*')
+			rest = rest[1:]
+		} else {
+			made.WriteByte('%')
+			rest = after
+		}
+	}
+	if made.Len() == len(text) && made.String() == text {
+		return nil
+	}
+	return []string{made.String()}
+}
+
+// isFileURI reports whether a text begins as the URI of a file.
+func isFileURI(text string) bool {
+	scheme, _, _ := cutPathScheme(text)
+	return scheme == "file"
 }
 
 // unescape writes what is escaped as in HTML.
@@ -81,8 +140,8 @@ func unescape(text string) []string {
 
 // startsAnew returns the whole paths that follow a sign which parts lists, or one in front that somebody leaves out.
 func startsAnew(text string) (made []string) {
-	if scheme, _, _ := cutPathScheme(text); scheme == "file" {
-		return nil // its slashes say where the host is
+	if isFileURI(text) { // its slashes say where the host is
+		return nil
 	}
 	front, _, _ := strings.Cut(text, "/")
 	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
@@ -136,6 +195,11 @@ func hasHidden(text string) bool {
 		}
 	}
 	return false
+}
+
+// isOption reports whether a program that is given a text takes it for an option. PowerShell knows longer dashes too.
+func isOption(text string) bool {
+	return slices.ContainsFunc([]string{"-", "\u2013", "\u2014", "\u2015"}, func(dash string) bool { return strings.HasPrefix(text, dash) })
 }
 
 // isProgram reports whether some take a text for a program to run, or a file to write: zsh, Perl, Ruby.

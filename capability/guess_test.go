@@ -18,21 +18,25 @@ func TestPathGuesses(t *testing.T) {
 			// a file that is shown to a model
 			"@/etc/passwd", "@../outside/secret.txt", "@~/.ssh/id_rsa", "@link_out", "@@link_out", "@file:///etc/passwd", "@dirlink_out/x", "./@link_out",
 			// an option of a program that is given the path
-			"--output=/etc/x", "-f/etc/passwd", "--output=x", "./--output=x", " -x", "ROOT/--output=/etc/x", "ROOT/-f/etc/passwd", "-", "-rf", "--help.md", "@--output=x", "\ufe63x",
+			"--output=/etc/x", "-f/etc/passwd", "--output=x", "./--output=x", " -x", "ROOT/--output=/etc/x", "ROOT/-f/etc/passwd", "-", "-rf", "--help.md", "@--output=x", "–rf", "—output=x", "\ufe63x",
 			// a program, or a file that is written
 			"=ROOT/ok.txt", "{ok.txt,=ls}", "=ls", "|cat ok.txt", "<ok.txt", ">ok.txt", "cat ok.txt|", "＝ls", "src:|ls",
 			// one of several, as text
 			"ok.txt,/etc/passwd", "ok.txt, ../outside/secret.txt", "ok.txt ../outside", "ok.txt ~", "ok.txt\u00a0/etc/passwd", `ok.txt "/etc/passwd"`, "[x](/etc/passwd)", `{"path": "/etc/passwd"}`,
-			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "src/a,/etc/passwd", "src/a|../../outside",
+			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "ok.txt\ufe10/etc/passwd", "ok.txt\U0001f102/etc/passwd", "“/etc/passwd”", "‘~/.ssh/id_rsa’", "«../x»", "\u207cls", "src/a,/etc/passwd", "src/a|../../outside",
 			// a kind in front
 			"concat:ok.txt|../outside/secret.txt", "subfile,,start,0,end,9,,:/etc/passwd", "png:../outside/secret.txt", "png:link_out", "label:@/etc/passwd", "local:~/x", `NETCDF:"/etc/passwd"`,
-			"HEAD:link_out", "cache:png:link_out", "GTIFF_RAW:link_out", "HEAD~1:link_out", "1:link_out",
+			"HEAD:link_out", "cache:png:link_out", "docs/x:link_out", "a/b::c:link_out", "origin/main:../x",
+			// what stands behind a sign
+			"link_out:foo", "link_out:10: error", "link_out::test_b", "link_out;v=1", "link_out!Sheet1", `NETCDF:"link_out":temp`, "NETCDF:link_out:temp", "src/../link_out;x",
+			// numbers that are filled in
+			"link_%d[1-1]", "link_%03d", "li%d_out", "%d_out", "GTIFF_RAW:link_out", "HEAD~1:link_out", "1:link_out",
 			// signs that somebody leaves out
 			"#/etc/passwd", "+/etc/passwd", "!/etc/passwd", "##/etc/passwd", "./#/etc/passwd", ".:./outside/secret.txt", ".|./outside", ".é./outside", ".!./outside", ". ./outside", "src/.<./.>./outside",
 			// a beginning that is left out wherever it stands
 			"..file:///outside/secret.txt", ".file://./outside/secret.txt", "src/FILE:/x",
 			// an ending that is left out
-			"link_out#L1", "link_out#L1-L2", "link_out#L1C2-L3C4", "link_out:10", "link_out:10:3", "link_out:1-2", "link_out:10:", "link_out:", "link_out(10,3)", "link_out:10,20", "link_out#10", "..#L1", "..:10", "..?x", "..;x", "..#", "src/../..#L1", "src/..,", "@link_out:1",
+			"link_out#L1", "link_out#L1-L2", "link_out#L1C2-L3C4", "link_out:10", "link_out:10:3", "link_out:1-2", "link_out:10:", "link_out:", "link_out(10,3)", "link_out[4x4]", "link_out[50%]", "link_out[640x480+10+10]", "link_out:10,20", "link_out#10", "..#L1", "..:10", "..?x", "..;x", "..#", "src/../..#L1", "src/..,", "@link_out:1",
 			// what is behind the root
 			"ROOT//src/main.go", "ROOT/~/.ssh/id_rsa", "ROOT/~", "ROOT/.//etc/passwd", "././/etc/passwd", "ROOT/~root/x", "ROOT/=ls", "ROOT/file:///etc/passwd", "ROOT/C:/x", `ROOT/"/etc/passwd"`,
 			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOTNAME/../outside/secret.txt", "ROOTNAME/src/../ok.txt", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
@@ -40,6 +44,8 @@ func TestPathGuesses(t *testing.T) {
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
+			"frame_%04d.png", "img_%03d.png", "%02d-%02d.md", "out_%1d.png", "a%5d", "100%d", "src/x:y.md", "src/[id]/x", "wow!.md", "a;b",
+			"app/routes/posts.$postId.tsx", "app/routes/$lang.about.tsx", "($lang).about.tsx", "src/$userId/x.ts", "src/$id", "$postId.tsx", "files.$.tsx",
 			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
 			"ROOT/src//main.go", "ROOT/C#/x.cs", "ROOT/(group)/x", "docs/-x", "a - b/x", "AT&T.txt", "x&lt;y", "&", "date=2024-01-01/x", "Profile: J.txt", "wow!/x", "日本/x", "ROOT/日本/x", "Q&A; notes/x", "a, b/c", "it's/x",
 			"ROOT/ok.txt:10", "@ROOT/ok.txt", "(ROOT/ok.txt)", "path=ROOT/ok.txt", "x..y", "a=b..c", "@", "..x/y", "file:ROOT/ok.txt", "x~",
@@ -73,6 +79,40 @@ func TestPathWithoutGuesses(t *testing.T) {
 			p, err := view.Path(arg)
 			if got := decidePath(tree.table(t, held), p, err); got != want {
 				t.Errorf("%s under %s, plain %v: %s", arg, held, plain, got)
+			}
+		}
+	}
+}
+
+// TestPathNarrow: of what stands around a sign, each part is needed, but for lines and tests in what lies in a folder.
+func TestPathNarrow(t *testing.T) {
+	tree := newFileTree(t)
+	for arg, want := range map[string]string{
+		"src/x:.env": deny, "src/x:y.md": deny, "src/12:30.log": deny, "src/a::b:c": deny,
+		"src/main.go:10": allow, "src/main.go:10:2": allow, "src/test.py::TestA": allow, "src/test.py::TestA::test_b": allow, "src/a!b": allow, "src/a;b": allow,
+		"src/x.png[4x4]": allow, "src/x_%04d.png": allow, "src/posts.$postId.tsx": allow,
+	} {
+		p, err := tree.view().Path(arg)
+		if got := decidePath(tree.table(t, "src"), p, err); got != want {
+			t.Errorf("%s: %s (readings %q, opaque %q, error %v)", arg, got, p.Readings(), p.Opaque(), err)
+		}
+	}
+}
+
+// TestPathVariables: what may be a variable of somebody is denied; what is called as parameters of routes are is none.
+func TestPathVariables(t *testing.T) {
+	tree := newFileTree(t)
+	for want, args := range map[string][]string{
+		deny: {
+			"src/$HOME", "$home/x", "x/$path", "x/$cwd", "src/$Home", "src/$hOME", "$psHome/x", "x$pwD/y", "x/$idHOME_x", "src/$id_x", "src/$iD2_", "x/${postId}", "x/$(postId)", "x/$$id", "src/$1", "src/$postId$HOME", "$id/etc/passwd", "$postId/etc/passwd", "$postId~/x", "$slug/../../x", "a$postId/../x", "x/$env:userProfile",
+			"%USERPROFILE%/x", "%04%", "a%0db", "frame_%0d.png", "x%00d", "x%09d",
+		},
+		allow: {"src/$idx2Y", "files.$.$id.tsx", "src/$locale/x", "$lang.md", "src/.$postId", "a$postId"},
+	} {
+		for _, arg := range args {
+			p, err := tree.view().Path(arg)
+			if got := decidePath(tree.table(t, "."), p, err); got != want {
+				t.Errorf("%s: %s (readings %q, opaque %q, error %v)", arg, got, p.Readings(), p.Opaque(), err)
 			}
 		}
 	}

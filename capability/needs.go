@@ -225,8 +225,11 @@ func (r *Requirement) smallestHost() string {
 // smallestPath names every place that the path may stand for.
 func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 	p := r.path.readings[0]
-	if slices.ContainsFunc(r.path.readings, func(other string) bool { return beneath(p, other) && p != other }) {
-		return Spec{}, false // a grant of the other one is of all that is in it
+	for _, other := range r.path.readings {
+		isFolder := len(r.path.globs) > 0 && strings.TrimSuffix(other, "/") != p && beneath(other, p) // of a tree with wildcards
+		if isFolder || beneath(p, other) && p != other {
+			return Spec{}, false // a grant of the one is of all that is in it
+		}
 	}
 	if rel, ok := relativeTo(p, root.dirs()); ok && !root.IsZero() {
 		if rel == "" {

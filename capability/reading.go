@@ -40,7 +40,7 @@ const (
 // a text, nothing where it changes nothing. Their order does not matter: each is
 // applied to what any other made, until nothing new comes.
 var rewrites = [...]func(text string) []string{
-	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, compose, alternatives, filePaths,
+	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, compose, alternatives, filePaths, unset,
 }
 
 // hazards are the texts that stand for something no grant can name.
@@ -143,8 +143,8 @@ func hasParent(text string) bool {
 
 // clean resolves the dot segments, which may bring a ~ or a quote to the front.
 func clean(text string) []string {
-	if scheme, _, _ := cutPathScheme(text); scheme == "file" {
-		return nil // its slashes say where the host is
+	if isFileURI(text) { // its slashes say where the host is
+		return nil
 	}
 	return []string{path.Clean(text)}
 }
@@ -152,7 +152,9 @@ func clean(text string) []string {
 // unwrap takes off the spaces and quotes around a path: servers strip what they
 // take for a slip of the model.
 func unwrap(text string) []string {
-	inner := strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`", r) })
+	inner := strings.TrimFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("\"'`“”„‘’‚«»‹›", r)
+	})
 	if inner == text {
 		return nil
 	}
@@ -210,7 +212,7 @@ func decodePercent(text string) []string {
 	}
 	made := make([]byte, 0, len(text))
 	for rest := text; rest != ""; {
-		if b, ok := hexDigits(rest, "%", 2); ok {
+		if b, ok := hexDigits(rest, "%", 2); ok && !isFormat(rest, b) {
 			made, rest = append(made, byte(b)), rest[len("%2e"):]
 		} else if r, ok := hexDigits(rest, "%u", 4); ok {
 			made, rest = utf8.AppendRune(made, rune(r)), rest[len("%u002e"):]
@@ -219,6 +221,12 @@ func decodePercent(text string) []string {
 		}
 	}
 	return []string{string(made)}
+}
+
+// isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d.
+func isFormat(text string, b uint64) bool {
+	digits := strings.TrimLeft(text[1:], "0123456789")
+	return b < ' ' && b != 0 && !unicode.IsSpace(rune(b)) && strings.HasPrefix(digits, "d")
 }
 
 // hexDigits reads n hexadecimal digits after a prefix.
@@ -257,9 +265,9 @@ var lookalikes = [...]struct{ ascii, of string }{
 	{"/", "\u2044\u2215\u2571\u27cb\u29f8\u2f03\u3033"},
 	{`\`, "\u2216\u2572\u27cd\u29f5\u29f9\ufe68"},
 	{"~", "\u02dc\u2053\u223c\u301c"},
-	{":", "\u2236\ua789\ufe13\ufe55"},
+	{":", "\u2236\u2a74\ua789\ufe13\ufe55"},
 	{"*", "\u204e\u2217\ufe61"},
-	{"?", "\ufe16\ufe56"},
+	{"?", "\u2047\u2048\u2049\ufe16\ufe56"},
 	{"[", "\ufe47"},
 	{"]", "\ufe48"},
 	{"{", "\ufe37\ufe5b"},
@@ -270,12 +278,13 @@ var lookalikes = [...]struct{ ascii, of string }{
 	{"@", "\ufe6b"},
 	{"#", "\ufe5f"},
 	{"&", "\ufe60"},
-	{",", "\ufe50"},
-	{";", "\ufe54\u037e"},
+	{",", "\ufe10\ufe50\U0001f101\U0001f102\U0001f103\U0001f104\U0001f105\U0001f106\U0001f107\U0001f108\U0001f109\U0001f10a"},
+	{";", "\u037e\ufe14\ufe54"},
 	{"(", "\ufe59"},
 	{"<", "\ufe64"},
 	{">", "\ufe65"},
-	{"=", "\ufe66"},
+	{"=", "\u207c\u208c\u2a75\u2a76\ufe66"},
+	{"`", "\u1fef"},
 	{"a/c", "\u2100"},
 	{"a/s", "\u2101"},
 	{"c/o", "\u2105"},
@@ -411,27 +420,6 @@ func hasLooseBraces(text string) bool {
 		}
 	}
 	return false
-}
-
-// isVariable reports whether a shell or a library that expands variables would
-// find one: $HOME, ${HOME}, $(pwd), $1, %USERPROFILE%. An escape is none.
-func isVariable(text string) bool {
-	for {
-		i := strings.IndexAny(text, "$%")
-		if i < 0 || i+1 == len(text) {
-			return false
-		}
-		sign, rest := text[i], text[i+1:]
-		if sign == '$' && (isWord(rune(rest[0])) || strings.IndexByte("{(*#$@!?-", rest[0]) >= 0) {
-			return true
-		}
-		named := isLetter(rest[0]) || rest[0] == '_'
-		if _, escape := hexDigits(text[i:], "%", 2); sign == '%' && named && !escape &&
-			strings.HasPrefix(strings.TrimLeftFunc(rest, isWord), "%") {
-			return true
-		}
-		text = rest
-	}
 }
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }

@@ -39,6 +39,9 @@ func TestSmallest(t *testing.T) {
 		{"fs.read{path=docs/a.md}", root, "fs.read{paths=[docs/a.md]}"},
 		{"fs.read{path=.}", root, "fs.read{in=/w}"},
 		{"fs.read{path=app/[id]/page.tsx}", root, `fs.read{paths=["app/\\[id\\]/page.tsx",app/[id]/page.tsx]}`},
+		{`fs.read{tree="[id]"}`, root, ""}, // all that is beside it is not what was asked for
+		{`fs.read{tree="app/what?"}`, root, ""},
+		{`fs.read{tree="/srv/a/[id]"}`, root, ""},
 		{"fs.read{tree=docs}", root, "fs.read{paths=[docs]}"},
 		{"fs.read{path=docs/a%20b}", root, `fs.read{paths=[docs/a%20b,docs/a b]}`},
 		{"fs.read{path=@docs/a:1}", root, "fs.read{paths=[@docs/a:1,docs/a:1,@docs/a,docs/a]}"},

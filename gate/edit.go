@@ -50,7 +50,7 @@ func (g *Gate) Edit(agent, tool string, d *Declaration, needs []mapping.Need) Ed
 		if e.names(spec) {
 			continue
 		}
-		if !g.would(ag, spec, need) {
+		if !g.would(ag, line.Chain[0].Set, spec, need) {
 			return Edit{Blocked: fmt.Sprintf("no grant of %s in the record of %s would do", need.Verb(), ag.ID)}
 		}
 		e.Grants = append(e.Grants, spec)
@@ -65,7 +65,7 @@ func unwritten(need *capability.Requirement) string {
 	if need.Verb().Resource() == "net" && need.Opaque() == "" {
 		return "the name leads to an address that is not of the public internet, which has to be granted as well"
 	}
-	return "no grant can be written that covers this alone"
+	return "no grant is known that covers this and no more"
 }
 
 // names reports whether a grant is one of them already.
@@ -77,9 +77,10 @@ func (e *Edit) names(spec capability.Spec) bool {
 	return slices.ContainsFunc(e.Grants, func(one capability.Spec) bool { return one.String() == text })
 }
 
-// would reports whether a grant in the record of an agent would cover a requirement, as it is typed: those of files and
-// programs may be clamped away there, and an agent chooses words that no pattern has. Hosts mean the same wherever they stand.
-func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Requirement) bool {
+// would reports whether a grant in the record of an agent would cover a requirement with what is held, as it is typed: those
+// of files and programs may be clamped away there, and an agent chooses words that no pattern has. Hosts mean the same
+// wherever they stand.
+func (g *Gate) would(ag *agents.Agent, held *capability.Set, spec capability.Spec, need *capability.Requirement) bool {
 	if need.Verb().Resource() == "net" {
 		return true
 	}
@@ -89,7 +90,7 @@ func (g *Gate) would(ag *agents.Agent, spec capability.Spec, need *capability.Re
 	}
 	o := g.Roster.Options(ag)
 	o.View.FS = nil // where links lead is not told
-	set, _ := capability.Compile([]capability.Spec{typed}, o)
+	set, _ := capability.Compile(append(counting(held), typed), o)
 	return set.Decide(need).Allowed()
 }
 
@@ -130,21 +131,25 @@ func (g *Gate) VisibleWith(agent string, t *Tool, grants ...capability.Spec) boo
 		if !ok || ag.Err != nil || ag.Record == nil {
 			break // nothing that is granted there counts
 		}
-		line.Chain[i].Set = g.besides(ag, line.Chain[i].Set, grants)
+		line.Chain[i].Set = g.Besides(ag, line.Chain[i].Set, grants...)
 		at = ag.Record.Parent
 	}
 	line, denied = t.availableTo(line)
 	return denied == nil && g.possible(agent, t, line)
 }
 
-// besides reads the grants of a set, and others, as if they stood in the record of an agent.
-func (g *Gate) besides(ag *agents.Agent, held *capability.Set, grants []capability.Spec) *capability.Set {
-	all := slices.Clone(grants)
+// Besides reads the grants of a set, and others, as if they stood in the record of an agent.
+func (g *Gate) Besides(ag *agents.Agent, held *capability.Set, grants ...capability.Spec) *capability.Set {
+	set, _ := g.Roster.Compile(ag, append(counting(held), grants...)...)
+	return set
+}
+
+// counting are the grants of a set that count.
+func counting(held *capability.Set) (specs []capability.Spec) {
 	for one := range held.All() {
 		if one.Inert() == "" {
-			all = append(all, one.Spec())
+			specs = append(specs, one.Spec())
 		}
 	}
-	set, _ := g.Roster.Compile(ag, all...)
-	return set
+	return specs
 }

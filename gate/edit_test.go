@@ -114,6 +114,33 @@ func TestEditOfApproval(t *testing.T) {
 	}
 }
 
+// TestEditBesidesHeld: a grant is named that would do together with what is held, as where a .. leaves a folder.
+func TestEditBesidesHeld(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "src"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	view := capability.View{Cwd: root, FS: hostfs.FS{}}
+	path, err := view.Path("src/../a.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for held, want := range map[string]int{"src": 1, "doc": 0} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "scout.md"), []byte("---\nclass: agent\ncapabilities: [\"fs.read{in="+root+",paths=["+held+"]}\"]\n---\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		roster, err := agents.Load(agents.Options{View: view}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &gate.Gate{Roster: roster, Fence: capability.NewFence()}
+		if e := g.Edit("scout", "up.t", nil, []mapping.Need{{Requirement: capability.File("fs.read", path)}}); len(e.Grants) != want {
+			t.Errorf("with %s: %v, blocked by %q", held, e.Grants, e.Blocked)
+		}
+	}
+}
+
 // TestEditTellsNothingOfFiles: whether a grant is named does not hang on what lies where it is for.
 func TestEditTellsNothingOfFiles(t *testing.T) {
 	dir, places := t.TempDir(), t.TempDir()

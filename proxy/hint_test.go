@@ -116,8 +116,8 @@ func TestHints(t *testing.T) {
 			hint: "ask the operator to start capgate wrap with: --grant 'fs.delete{paths=[docs/a]}' --grant 'fs.write{paths=[b]}'",
 		},
 		"words for a shell": {
-			record: docs, tool: "read", args: `{"path":"$ROOT/a';ls;'b"}`,
-			hint: `stay within what is held, or ask the operator for: capgate agents grant scout 'fs.read{paths=[a'\'';ls;'\''b]}'`,
+			record: docs, tool: "read", args: `{"path":"$ROOT/a'&ls&'b"}`,
+			hint: `stay within what is held, or ask the operator for: capgate agents grant scout 'fs.read{paths=[a'\''&ls&'\''b]}'`,
 		},
 		"words that are not seen": {
 			record: docs, tool: "read", args: `{"path":"$ROOT/a\u202eb"}`, hint: elsewhere,

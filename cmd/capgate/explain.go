@@ -196,10 +196,10 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 		}
 		spec, ok := w.narrowest(up, need)
 		if !ok {
-			return nil, "no grant can be written that covers this alone"
+			return nil, "no grant is known that covers this and no more"
 		}
 		set, _ := w.roster.Compile(up, spec)
-		if d := set.Decide(need); !d.Allowed() {
+		if d := set.Decide(need); !d.Allowed() && !w.gate.Besides(up, up.Set, spec).Decide(need).Allowed() {
 			return nil, fmt.Sprintf("%s in the record of %s would not do: %s", spec, up.ID, inertness(set, d))
 		}
 		if d := up.Record.Dialect; d != capability.Egghead {
