@@ -90,7 +90,7 @@ func untail(text string) (made []string) {
 		return nil
 	}
 	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
-		if strings.IndexByte(":;!", text[i]) < 0 || strings.IndexByte(":;!", text[i-1]) >= 0 {
+		if strings.IndexByte(":;!", text[i]) < 0 || strings.IndexByte(":;!/", text[i-1]) >= 0 {
 			continue
 		}
 		if front := text[:i]; strings.Count(front, "[") <= strings.Count(front, "]") { // it is in no class
@@ -100,28 +100,29 @@ func untail(text string) (made []string) {
 	return made
 }
 
-// unformat writes numbers that stand for any, as in x%03d.png, as wildcards.
+// unformat writes numbers that are filled in, as in x%03d.png, as wildcards.
 func unformat(text string) []string {
-	var made strings.Builder
-	rest := text
-	for {
-		front, after, ok := strings.Cut(rest, "%")
-		made.WriteString(front)
-		if !ok {
-			break
-		}
-		if rest = strings.TrimLeft(after, "0123456789"); strings.HasPrefix(rest, "d") {
-			made.WriteByte('*')
-			rest = rest[1:]
+	front, rest, ok := strings.Cut(text, "%")
+	made := front
+	for ok {
+		if after := strings.TrimLeft(rest, "0123456789"); isFilledIn(rest, after) {
+			rest, made = after[1:], made+"*"
 		} else {
-			made.WriteByte('%')
-			rest = after
+			made += "%"
 		}
+		front, rest, ok = strings.Cut(rest, "%")
+		made += front
 	}
-	if made.Len() == len(text) && made.String() == text {
+	if made == text {
 		return nil
 	}
-	return []string{made.String()}
+	return []string{made}
+}
+
+// isFilledIn reports whether what is behind a percent sign, and behind digits there, is one that is filled in, and no escape.
+func isFilledIn(text, behind string) bool {
+	b, isEscape := hexDigits(text, "", 2)
+	return strings.HasPrefix(behind, "d") && (!isEscape || b < ' ' || len(text)-len(behind) < 2)
 }
 
 // isFileURI reports whether a text begins as the URI of a file.
@@ -144,9 +145,11 @@ func startsAnew(text string) (made []string) {
 		return nil
 	}
 	front, _, _ := strings.Cut(text, "/")
-	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
-		parts := strings.IndexByte(" ,;|:\"'`(<>=", text[i-1]) >= 0 || i == len(front) && isNothing(front)
-		if !parts {
+	before := 'x'
+	for i, r := range text {
+		parts := strings.ContainsRune(" ,;|:(<>="+quotes, before) || i > 0 && i == len(front) && isNothing(front)
+		before = r
+		if !parts || len(made) > maxReadings {
 			continue
 		}
 		if rest := strings.TrimLeft(text[i:], "@"); isAnew(rest) {
@@ -199,7 +202,7 @@ func hasHidden(text string) bool {
 
 // isOption reports whether a program that is given a text takes it for an option. PowerShell knows longer dashes too.
 func isOption(text string) bool {
-	return slices.ContainsFunc([]string{"-", "\u2013", "\u2014", "\u2015"}, func(dash string) bool { return strings.HasPrefix(text, dash) })
+	return slices.ContainsFunc([]string{"-", "\u2013", "\u2014", "\u2015", "\ufe58"}, func(dash string) bool { return strings.HasPrefix(text, dash) })
 }
 
 // isProgram reports whether some take a text for a program to run, or a file to write: zsh, Perl, Ruby.

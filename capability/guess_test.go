@@ -23,7 +23,7 @@ func TestPathGuesses(t *testing.T) {
 			"=ROOT/ok.txt", "{ok.txt,=ls}", "=ls", "|cat ok.txt", "<ok.txt", ">ok.txt", "cat ok.txt|", "＝ls", "src:|ls",
 			// one of several, as text
 			"ok.txt,/etc/passwd", "ok.txt, ../outside/secret.txt", "ok.txt ../outside", "ok.txt ~", "ok.txt\u00a0/etc/passwd", `ok.txt "/etc/passwd"`, "[x](/etc/passwd)", `{"path": "/etc/passwd"}`,
-			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "ok.txt\ufe10/etc/passwd", "ok.txt\U0001f102/etc/passwd", "“/etc/passwd”", "‘~/.ssh/id_rsa’", "«../x»", "\u207cls", "src/a,/etc/passwd", "src/a|../../outside",
+			`["ok.txt","/etc/passwd"]`, "path=/etc/passwd", "x=~/y", "a;..", "file=@/etc/passwd", "ok.txt @~/x", "file=@../outside", "ok.txt\ufe50/etc/passwd", "ok.txt\ufe10/etc/passwd", "ok.txt\U0001f102/etc/passwd", "“/etc/passwd”", "ok.txt “/etc/passwd”", "path=“/etc/passwd”", "ok.txt ‘../x’", "x «~/y»", "「/etc」", "﹘rf", "‘~/.ssh/id_rsa’", "«../x»", "\u207cls", "src/a,/etc/passwd", "src/a|../../outside",
 			// a kind in front
 			"concat:ok.txt|../outside/secret.txt", "subfile,,start,0,end,9,,:/etc/passwd", "png:../outside/secret.txt", "png:link_out", "label:@/etc/passwd", "local:~/x", `NETCDF:"/etc/passwd"`,
 			"HEAD:link_out", "cache:png:link_out", "docs/x:link_out", "a/b::c:link_out", "origin/main:../x",
@@ -90,11 +90,22 @@ func TestPathNarrow(t *testing.T) {
 	for arg, want := range map[string]string{
 		"src/x:.env": deny, "src/x:y.md": deny, "src/12:30.log": deny, "src/a::b:c": deny,
 		"src/main.go:10": allow, "src/main.go:10:2": allow, "src/test.py::TestA": allow, "src/test.py::TestA::test_b": allow, "src/a!b": allow, "src/a;b": allow,
-		"src/x.png[4x4]": allow, "src/x_%04d.png": allow, "src/posts.$postId.tsx": allow,
+		"src/x.png[4x4]": allow, "src/!x.md": allow, "src/;x": allow, "src/!a/b.md": allow, "src/my%20docs/a.md": allow, "src/x_%04d.png": allow, "src/posts.$postId.tsx": allow,
 	} {
 		p, err := tree.view().Path(arg)
 		if got := decidePath(tree.table(t, "src"), p, err); got != want {
 			t.Errorf("%s: %s (readings %q, opaque %q, error %v)", arg, got, p.Readings(), p.Opaque(), err)
+		}
+	}
+}
+
+// TestPathExact: a sign that a name begins with takes no more than that name, nor does an escape that might be a number.
+func TestPathExact(t *testing.T) {
+	tree := newFileTree(t)
+	for arg, held := range map[string][]string{"src/!x.md": {"src/!x.md"}, "my%20data.csv": {"my%20data.csv", "my data.csv"}} {
+		p, err := tree.view().Path(arg)
+		if got := decidePath(tree.table(t, held...), p, err); got != allow {
+			t.Errorf("%s: %s (readings %q)", arg, got, p.Readings())
 		}
 	}
 }
@@ -105,9 +116,12 @@ func TestPathVariables(t *testing.T) {
 	for want, args := range map[string][]string{
 		deny: {
 			"src/$HOME", "$home/x", "x/$path", "x/$cwd", "src/$Home", "src/$hOME", "$psHome/x", "x$pwD/y", "x/$idHOME_x", "src/$id_x", "src/$iD2_", "x/${postId}", "x/$(postId)", "x/$$id", "src/$1", "src/$postId$HOME", "$id/etc/passwd", "$postId/etc/passwd", "$postId~/x", "$slug/../../x", "a$postId/../x", "x/$env:userProfile",
+			"x/$^HOME", "$=HOME/x", "$~HOME/x", "$+HOME", "$::env(HOME)/x", "$idé/etc/hostname", "x/$aBé", "$id[1]/etc/x", ".$id[1]./outside", ".$postId:t./outside", ".$postId::x./outside", "src/.$postId'x./x",
+			".$postId->x./outside", "$postId(x)/etc", "x/$buildInputs/y", "x/$userProfile/y", "x/$pId", "x/$shellId", "x/$Id", "x/$aBId", "x/$a1Id", "x/$postIdé",
+			".$postId./outside", "x$postId..", "%1d/etc/passwd", "%01d/etc/passwd", "%1d~/.ssh/id", "%1d-rf", ".%1d./outside",
 			"%USERPROFILE%/x", "%04%", "a%0db", "frame_%0d.png", "x%00d", "x%09d",
 		},
-		allow: {"src/$idx2Y", "files.$.$id.tsx", "src/$locale/x", "$lang.md", "src/.$postId", "a$postId"},
+		allow: {"src/$teamSlug/x", "files.$.$id.tsx", "app/($lang)/x", "src/$postId-edit.tsx", "my%20data.csv", "src/$locale/x", "$lang.md", "src/.$postId", "a$postId"},
 	} {
 		for _, arg := range args {
 			p, err := tree.view().Path(arg)

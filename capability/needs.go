@@ -226,6 +226,9 @@ func (r *Requirement) smallestHost() string {
 func (r *Requirement) smallestPath(spec Spec, root Root) (Spec, bool) {
 	p := r.path.readings[0]
 	for _, other := range r.path.readings {
+		if strings.Contains(other, "*") && !strings.Contains(r.path.raw, "*") { // any number, as in x%d.png
+			return Spec{}, false
+		}
 		isFolder := len(r.path.globs) > 0 && strings.TrimSuffix(other, "/") != p && beneath(other, p) // of a tree with wildcards
 		if isFolder || beneath(p, other) && p != other {
 			return Spec{}, false // a grant of the one is of all that is in it

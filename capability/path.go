@@ -17,6 +17,8 @@ const (
 	maxPath     = 4096 // bytes of a path, PATH_MAX
 	maxSegment  = 255  // bytes of one segment, NAME_MAX
 	maxReadings = 64   // texts that one path may be read as
+
+	maxReadingBytes = 64 << 10 // bytes of all of them
 )
 
 // FS is the file-system view an upstream has.

@@ -82,7 +82,7 @@ func spellings(raw string, guess bool) (texts []string, opaque string) {
 		if guess {
 			texts = guessed(texts, texts[i])
 		}
-		if len(texts) > maxReadings {
+		if len(texts) > maxReadings || len(texts)*len(raw) > maxReadingBytes {
 			return nil, opaqueMany
 		}
 	}
@@ -149,12 +149,13 @@ func clean(text string) []string {
 	return []string{path.Clean(text)}
 }
 
+// quotes are those in which somebody writes a path.
+const quotes = "\"'`\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\u275d\u275e"
+
 // unwrap takes off the spaces and quotes around a path: servers strip what they
 // take for a slip of the model.
 func unwrap(text string) []string {
-	inner := strings.TrimFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune("\"'`“”„‘’‚«»‹›", r)
-	})
+	inner := strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(quotes, r) })
 	if inner == text {
 		return nil
 	}
@@ -212,7 +213,9 @@ func decodePercent(text string) []string {
 	}
 	made := make([]byte, 0, len(text))
 	for rest := text; rest != ""; {
-		if b, ok := hexDigits(rest, "%", 2); ok && !isFormat(rest, b) {
+		if b, ok := hexDigits(rest, "%", 2); ok && isFormat(rest, b) {
+			rest = rest[len("%04"):]
+		} else if ok {
 			made, rest = append(made, byte(b)), rest[len("%2e"):]
 		} else if r, ok := hexDigits(rest, "%u", 4); ok {
 			made, rest = utf8.AppendRune(made, rune(r)), rest[len("%u002e"):]
@@ -223,7 +226,8 @@ func decodePercent(text string) []string {
 	return []string{string(made)}
 }
 
-// isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d.
+// isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d. Who decodes it leaves
+// it out.
 func isFormat(text string, b uint64) bool {
 	digits := strings.TrimLeft(text[1:], "0123456789")
 	return b < ' ' && b != 0 && !unicode.IsSpace(rune(b)) && strings.HasPrefix(digits, "d")

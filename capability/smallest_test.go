@@ -47,7 +47,8 @@ func TestSmallest(t *testing.T) {
 		{"fs.read{path=@docs/a:1}", root, "fs.read{paths=[@docs/a:1,docs/a:1,@docs/a,docs/a]}"},
 		{"fs.read{path=/etc/a%20b}", root, `fs.read{in=/etc,paths=[a%20b,a b]}`},
 		{"fs.read{tree=a%20b}", root, `fs.read{paths=[a%20b,a b]}`},
-		{"fs.read{path=docs/#1}", root, ""}, // a grant of docs as well would be of all that is in it
+		{"fs.read{path=x%03d.png}", root, ""}, // any number
+		{"fs.read{path=docs/#1}", root, ""},   // a grant of docs as well would be of all that is in it
 		{"fs.read{path=docs/}", root, "fs.read{paths=[docs]}"},
 		{"fs.read{path=/etc/a;/usr}", root, "fs.read{in=/etc/a;,paths=[usr]}"},
 		{"fs.read{path=/etc/passwd}", root, "fs.read{in=/etc,paths=[passwd]}"},

@@ -6,7 +6,7 @@ import (
 )
 
 // isVariable reports whether a shell or a library that expands variables would
-// find one: $HOME, ${HOME}, $(pwd), $1, %USERPROFILE%. An escape is none.
+// find one: $HOME, ${HOME}, $(pwd), $1, zsh's $^HOME, %USERPROFILE%. An escape is none.
 func isVariable(text string) bool {
 	for {
 		i := strings.IndexAny(text, "$%")
@@ -14,7 +14,7 @@ func isVariable(text string) bool {
 			return false
 		}
 		sign, rest := text[i], text[i+1:]
-		if sign == '$' && !isNobodys(rest) && (isWord(rune(rest[0])) || strings.IndexByte("{(*#$@!?-", rest[0]) >= 0) {
+		if sign == '$' && !isNobodys(rest) && (isWord(rune(rest[0])) || strings.IndexByte("{(*#$@!?-^=~+:", rest[0]) >= 0) {
 			return true
 		}
 		named := isLetter(rest[0]) || rest[0] == '_'
@@ -48,21 +48,27 @@ func unset(text string) []string {
 // parameters are the words by which routes are called for what stands in their place, and no shell has a variable.
 var parameters = []string{"id", "slug", "lang", "locale"}
 
-// isNobodys reports whether a text begins with the name of a parameter of a route, as in posts.$postId.tsx, that no
-// program has a variable of: those of the environment are all of capitals, or have a _, those of shells of small
-// letters, and PowerShell's are known.
+// isNobodys reports whether a text begins with the name of a parameter of a route, as in posts.$postId.tsx, that nobody
+// has a variable of, and with nothing behind it that belongs to a variable as well: $id[1], $id:t and $id->x are read
+// by some as one, and letters beyond ASCII are part of a name to some.
 func isNobodys(text string) bool {
-	name := text[:len(text)-len(strings.TrimLeftFunc(text, isWord))]
-	lower := strings.ToLower(name)
+	rest := strings.TrimLeftFunc(text, isWord)
+	name := text[:len(text)-len(rest)]
+	switch {
+	case rest == "", rest[0] == '/', rest[0] == ')':
+	case len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && isWord(rune(rest[1])):
+	default:
+		return false
+	}
 	if slices.Contains(parameters, name) {
 		return true
 	}
-	mixed := name != "" && name[0] >= 'a' && name[0] <= 'z' && lower != name && !strings.Contains(name, "_")
-	return mixed && !strings.HasPrefix(lower, "ps") && !slices.Contains(powerShell, lower)
+	what, is := strings.CutSuffix(name, "Id")
+	if !is {
+		what, is = strings.CutSuffix(name, "Slug")
+	}
+	return is && what != "" && strings.Trim(what, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(powerShell, what)
 }
 
-// powerShell are its variables that hold what may be part of a path, but for those that begin with ps.
-var powerShell = []string{
-	"args", "consolefilename", "env", "error", "foreach", "home", "host", "input", "matches", "myinvocation", "ofs",
-	"profile", "pwd", "shellid", "stacktrace", "this",
-}
+// powerShell are the beginnings of names that it has variables of, with an Id behind.
+var powerShell = []string{"p", "shell"}

@@ -334,8 +334,7 @@ func (x *exchange) resume(ev *eventReader, tries int, cut *cutOff) (*http.Respon
 		if resp.StatusCode == http.StatusOK && media(resp.Header) == mediaEvents {
 			return resp, nil
 		}
-		_, err = x.refused(x.ctx, resp, 0, x.stance.session)
-		return nil, sent(err, x.failed("ended the stream without an answer", cut.err))
+		return nil, sent(x.refusesStream(resp, x.saysForgotten), x.failed("ended the stream without an answer", cut.err))
 	}
 }
 

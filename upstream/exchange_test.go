@@ -250,8 +250,9 @@ func resuming(t *testing.T, lives []string) *server {
 			if life == "abort" {
 				panic(http.ErrAbortHandler)
 			}
-			if status, err := strconv.Atoi(life); err == nil {
-				w.WriteHeader(status)
+			code, text, _ := strings.Cut(life, " ")
+			if code, err := strconv.Atoi(code); err == nil {
+				status(w, code, "text/plain", text)
 				return
 			}
 			send := events(w)
@@ -291,8 +292,9 @@ func TestHTTPResume(t *testing.T) {
 		{"an id that is no header", []string{"id: a\x01\nretry: 1\ndata:"}, "ended the stream without an answer", nil, false},
 		{"no end of it", []string{prime, prime, prime, prime, prime, prime, prime, prime}, "ended the stream without an answer", []string{"1", "1", "1", "1", "1"}, false},
 		{"no more", []string{prime}, "status 405", []string{"1"}, false},
-		{"the session is gone", []string{prime, "404"}, "no longer knows the session", []string{"1"}, true},
-		{"nobody is let in", []string{prime, "401"}, "(401)", []string{"1"}, false},
+		{"the session is gone", []string{prime, "404 Session not found"}, "refuses the request (404 Not Found)", []string{"1"}, true},
+		{"there is nothing to resume", []string{prime, "404"}, "refuses the request (404 Not Found)", []string{"1"}, false},
+		{"nobody is let in", []string{prime, "401"}, "(401 Unauthorized)", []string{"1"}, false},
 		{"much later", []string{"id: 1\nretry: 999999999\ndata:"}, "wants to be asked again too late", nil, false},
 	}
 	for _, tt := range tests {
@@ -300,9 +302,7 @@ func TestHTTPResume(t *testing.T) {
 			s := resuming(t, tt.lives)
 			c := s.dial(upstream.Options{})
 			_, err := call(t.Context(), c, nil)
-			if tt.lost {
-				<-c.Done()
-			}
+			checkLost(t, c, tt.lost)
 			if tt.text == "" && err != nil {
 				t.Error(err)
 			}

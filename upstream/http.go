@@ -42,7 +42,8 @@ type web struct {
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
 
-	greeted  atomic.Bool     // what the server refuses from here on may be for the connection's sake
+	greeted  atomic.Int64    // when the handshake was over: what is refused from here on may be for the connection's sake
+	gone     atomic.Bool     // the server has said that it does not know the session
 	life     context.Context //nolint:containedctx // of everything in flight
 	end      context.CancelCauseFunc
 	closing  sync.Once
@@ -84,7 +85,7 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	c.greeted.Store(true)
+	c.greeted.Store(time.Now().UnixNano())
 	if o.Events != nil {
 		go c.listen(info)
 		c.awaitStream(ctx, info)
@@ -267,12 +268,7 @@ func (c *web) Close() error {
 // leave tells the server that its session is over. It may not care to know.
 func (c *web) leave() {
 	st := c.stance.Load()
-	select {
-	case <-c.done:
-		return
-	default:
-	}
-	if st.session == "" {
+	if st.session == "" || c.gone.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), leaveTime)

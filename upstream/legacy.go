@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -299,9 +298,9 @@ func (f *feed) deliver(ctx context.Context, p *parcel) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	text, err := readBody(io.LimitReader(resp.Body, maxDiscard), nil, maxDiscard)
+	text, cut := readRefusal(resp, maxDiscard)
 	odd := &strange{resp.StatusCode, f.excerpt(media(resp.Header), text, maxDiscard)}
-	said := readWord(new(wire.Doc), resp, text, err != nil || len(text) == maxDiscard, "")
+	said := readWord(new(wire.Doc), resp, text, cut, "")
 	if surely, _ := said.forgets("", true); surely {
 		return &Failed{Upstream: f.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	}

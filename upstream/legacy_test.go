@@ -370,7 +370,7 @@ func TestFeedEnds(t *testing.T) {
 	}{
 		{"the end", func(f *feeder, w http.ResponseWriter, _ msg) { w.WriteHeader(http.StatusAccepted); close(f.end) }, "the stream of events ended: EOF", false, false, true},
 		{"garbage", fed("data: {%s"), "the stream of events ended", false, false, true},
-		{"404", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 404, "text/plain", "gone") }, `no longer knows the session: status 404 Not Found, "gone"`, true, true, true},
+		{"404", func(_ *feeder, w http.ResponseWriter, _ msg) { status(w, 404, "text/plain", "not found") }, `no longer knows the session: status 404 Not Found, "not found"`, true, true, true},
 		{"404 for nobody", func(_ *feeder, w http.ResponseWriter, _ msg) {
 			status(w, 404, "application/json", `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`)
 		}, "no longer knows the session", true, true, true},

@@ -95,7 +95,8 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return c.life.Err() == nil
 	}
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
-		x.unlistened(resp)
+		err := x.refusesStream(resp, x.hadStream)
+		x.log.Debug("the server has no stream to listen to", "error", err)
 		return passes(resp.StatusCode)
 	}
 	x.listened = true
@@ -115,16 +116,25 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 	return c.life.Err() == nil
 }
 
-// unlistened reads why there is no stream. Who never had one may say in whatever way that there is none: that ends no
-// session. Who had one does not know the session.
-func (x *exchange) unlistened(resp *http.Response) {
-	var err error
-	if x.listened {
-		_, err = x.refused(x.ctx, resp, 0, x.stance.session)
-	} else if _, odd, failed := x.hearsRefusal(x.ctx, resp, 0); failed == nil {
-		err = odd
+// refusesStream reads why there is no stream, and ends a session that is lost.
+func (x *exchange) refusesStream(resp *http.Response, isLost func(*word) bool) error {
+	said, odd, err := x.hearsRefusal(x.ctx, resp, 0)
+	if err != nil {
+		return err
 	}
-	x.log.Debug("the server has no stream to listen to", "error", err)
+	if isLost(said) {
+		x.lose()
+	}
+	return x.failed(odd.said(), odd)
+}
+
+// saysForgotten reports whether a server says that it does not know the session of an exchange.
+func (x *exchange) saysForgotten(said *word) bool { return isForgotten(said.text, x.stance.session) }
+
+// hadStream reports the same where there was a stream and none is to be had. Who never had one may say in whatever way that
+// there is none, and who has one that there is but one.
+func (x *exchange) hadStream(said *word) bool {
+	return x.listened && (said.status == http.StatusNotFound || x.saysForgotten(said))
 }
 
 // passes reports whether what a status says may be over soon.

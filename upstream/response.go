@@ -140,11 +140,15 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		return Answer{}, err
 	}
 	var surely, perhaps bool
-	if c.greeted.Load() {
+	if c.greeted.Load() != 0 { // else it may be how a server answers who asks for its era
 		surely, perhaps = said.forgets(session, session != "")
 	}
-	if perhaps {
+	switch {
+	case surely:
+		c.gone.Store(true)
 		c.lose()
+	case perhaps && id != 0: // a notification may be one that the server does not know
+		c.giveUp()
 	}
 	switch {
 	case surely:
@@ -167,11 +171,11 @@ func (c *web) hearsRefusal(ctx context.Context, resp *http.Response, id int64) (
 	defer discard(resp.Body)
 	doc := c.doc()
 	defer c.putDoc(doc)
-	body, err := readBody(io.LimitReader(resp.Body, maxRefusal), nil, maxRefusal)
-	if err != nil && ctx.Err() != nil {
-		return nil, nil, c.unreached(ctx, err)
+	body, cut := readRefusal(resp, maxRefusal)
+	if cut && ctx.Err() != nil {
+		return nil, nil, c.unreached(ctx, ctx.Err())
 	}
-	said := readWord(doc, resp, body, err != nil || len(body) == maxRefusal, strconv.FormatInt(id, 10))
+	said := readWord(doc, resp, body, cut, strconv.FormatInt(id, 10))
 	return said, &strange{status: resp.StatusCode, text: c.excerpt(media(resp.Header), body, maxRefusal)}, nil
 }
 

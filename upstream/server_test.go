@@ -31,6 +31,7 @@ type server struct {
 
 	call   func(w http.ResponseWriter, r *http.Request, m msg) // requests other than of the handshake
 	listen http.HandlerFunc                                    // GET
+	note   http.HandlerFunc                                    // notifications other than of the handshake
 
 	mu   sync.Mutex
 	seen []msg
@@ -78,10 +79,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	s.got <- m
 	switch {
-	case r.Method == http.MethodGet && s.listen != nil:
-		s.listen(w, r)
 	case r.Method == http.MethodGet:
-		w.WriteHeader(http.StatusMethodNotAllowed)
+		s.listened(w, r)
 	case r.Method == http.MethodDelete:
 		w.WriteHeader(http.StatusNoContent)
 	case m.Method == "server/discover" && s.modern:
@@ -94,10 +93,26 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, m, `{"protocolVersion":"2025-11-25","capabilities":`+s.caps+`,"serverInfo":{"name":"s","version":"1"}}`)
 	case m.ID == nil, m.Method == "":
-		w.WriteHeader(http.StatusAccepted)
+		s.noted(w, r, m)
 	default:
 		s.call(w, r, m)
 	}
+}
+
+func (s *server) listened(w http.ResponseWriter, r *http.Request) {
+	if s.listen == nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	s.listen(w, r)
+}
+
+func (s *server) noted(w http.ResponseWriter, r *http.Request, m msg) {
+	if s.note == nil || m.Method == "notifications/initialized" {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s.note(w, r)
 }
 
 // answer writes a result as JSON.

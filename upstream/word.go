@@ -6,45 +6,56 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"capgate/wire"
 )
 
 // word is what a server says where it refuses a request over HTTP.
 type word struct {
-	status  int
-	failure []byte // the error of the protocol that it is, nil if it is none
-	code    int64  // of that
-	text    string // what it says, as far as it can be read
-	ours    bool   // it names our request
-	formed  bool   // it was written by a program that has looked at the request: it is no page of a web server
-	answers bool   // it may be an answer of a request that was executed, whatever its status and form
+	status     int
+	failure    []byte // the error of the protocol that it is, nil if it is none
+	code       int64  // of that
+	text       string // what it says, as far as it can be read
+	ours       bool   // it names our request, which was read, then
+	page       bool   // it is of a web server, and of no program that has looked at the request
+	challenges bool   // it asks for a token
 }
 
-// Bytes of what a server says that are looked at.
 const (
-	maxSentence = 256
-	maxSpeech   = 4 << 10
+	maxSentence = 256             // bytes of a whole sentence
+	maxSpeech   = 4 << 10         // bytes of what is looked at for words
+	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
 )
+
+// readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.
+func readRefusal(resp *http.Response, limit int) (body []byte, cut bool) {
+	late := time.AfterFunc(refusalTime, func() { _ = resp.Body.Close() })
+	defer late.Stop()
+	body, err := readBody(io.LimitReader(resp.Body, int64(limit)), nil, limit)
+	return body, err != nil || len(body) == limit
+}
 
 // readWord reads the body of a refusal, which may be cut short, of a request with an id, "" for any.
 func readWord(doc *wire.Doc, resp *http.Response, body []byte, cut bool, id string) *word {
 	kind := media(resp.Header)
-	w := &word{status: resp.StatusCode, answers: cut || mayAnswer(body, id)}
+	w := &word{status: resp.StatusCode, challenges: resp.Header["Www-Authenticate"] != nil}
 	start := bytes.TrimLeft(body, " \t\r\n")
-	w.formed = kind == mediaJSON || kind == mediaEvents || len(start) > 0 && (start[0] == '{' || start[0] == '[')
+	isJSON := kind == mediaJSON || len(start) > 0 && (start[0] == '{' || start[0] == '[')
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
-	case coding != "" && coding != "identity":
-		w.answers = true
-	case cut: // the rest may say more
-	case !w.formed:
-		w.text = string(body[:min(len(body), maxSpeech)])
-	case doc.Parse(body, wire.Limits{Bytes: maxRefusal}) == nil:
+	case cut, coding != "" && coding != "identity", kind == mediaEvents: // what it says is not all that can be read
+	case isJSON && doc.Parse(body, wire.Limits{Bytes: maxRefusal}) == nil:
 		w.readJSON(doc.Root(), kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest, id)
+	case !isJSON:
+		w.text = string(body[:min(len(body), maxSpeech)])
+		w.page = len(start) == 0 || start[0] == '<' || slices.Contains(pages[:], strings.ToLower(strings.TrimSpace(w.text)))
 	}
 	return w
 }
+
+// pages are what web servers say in text of what they do not have.
+var pages = [...]string{"404 page not found", "404 not found", "404: not found", "page not found", "not found"}
 
 // readJSON finds the error in a body. One that names no request is an error of the one that was sent; one that names
 // another is none, but says what it says.
@@ -73,19 +84,6 @@ func (w *word) readJSON(root wire.Value, isAnswer bool, id string) {
 	}
 }
 
-// mayAnswer reports whether a body has a result, or an id that begins as the one that was sent, or if that is not
-// known, as any.
-func mayAnswer(body []byte, id string) bool {
-	for rest, ok := body, true; ok; {
-		_, rest, ok = bytes.Cut(rest, []byte(`"id"`))
-		its := bytes.TrimLeft(rest, " \t\r\n:\"")
-		if ok && bytes.HasPrefix(its, []byte(id)) && (id != "" || len(its) > 0 && its[0] >= '0' && its[0] <= '9') {
-			return true
-		}
-	}
-	return bytes.Contains(body, []byte(`"result"`))
-}
-
 // forgotten is how servers say that they do not know a session, with nothing besides. None says it of what it has done.
 var forgotten = [...]string{
 	"session not found", "session id not found", "session not found or expired", "could not find session", "no session found",
@@ -101,7 +99,7 @@ var forgotten = [...]string{
 // fronts is what they put before that.
 var fronts = [...]string{"bad request: ", "not found: ", "unauthorized: ", "error: ", "unprocessable entity: "}
 
-// isForgotten reports whether a text is one of those, perhaps with the id of the session, or with a plea.
+// isForgotten reports whether a text is one of those, perhaps with the id of the session, or with what to do.
 func isForgotten(text, session string) bool {
 	if len(text) > maxSentence+len(session) {
 		return false
@@ -113,47 +111,75 @@ func isForgotten(text, session string) bool {
 	for _, front := range fronts {
 		text = strings.TrimPrefix(text, front)
 	}
-	text, _, _ = strings.Cut(text, ". please ")
+	text, _, _ = strings.Cut(text, ". please re-initialize")
 	return slices.Contains(forgotten[:], strings.Trim(text, ` .!:"'`))
 }
 
+// has reports whether some word is in what it says.
+func (w *word) has(words ...string) bool {
+	text := strings.ToLower(w.text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
 // speaks reports whether it has to do with the connection, in words that a server may have for what it did as well.
-func (w *word) speaks() bool {
-	text := strings.ToLower(w.text[:min(len(w.text), maxSpeech)])
-	return slices.ContainsFunc([]string{"session", "initialize", "protocol version"}, func(word string) bool {
-		return strings.Contains(text, word)
-	})
+func (w *word) speaks(inSession bool) bool {
+	return w.has("initialize", "session id", "session-id", "protocol version") || inSession && w.has("session")
 }
 
 // forgets reports whether the server says that it does not know the session any more, nor what is spoken. It is said
-// surely when nothing can have been done for the request, which may be sent again; and perhaps when it does no harm to
-// begin anew for the next one. The protocol has 404 for it, which is also how a server says something of our request.
+// surely when nothing can have been done for the request, which may be sent again; or else perhaps when the next one had
+// better begin anew.
 func (w *word) forgets(session string, inSession bool) (surely, perhaps bool) {
-	says := isForgotten(w.text, session)
-	missing := w.status == http.StatusNotFound && inSession
-	switch w.status {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity:
-		surely = says || missing && !w.formed && !w.answers
+	says := isForgotten(w.text, session) && (inSession || w.speaks(false))
+	switch {
+	case w.code == codeRevision:
+		return true, false
+	case w.ours:
+		return says && inSession && w.status == http.StatusNotFound, false
 	}
+	return w.isSure(says, inSession), w.isDoubtful(says, inSession)
+}
+
+// isSure reports whether what is said, or that nothing is there, is of the session. The protocol has 404 for it, which is
+// also how a server says something of our request.
+func (w *word) isSure(says, inSession bool) bool {
 	switch w.status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
-		perhaps = !w.ours && (missing || w.speaks())
+	case http.StatusNotFound:
+		return says || inSession && w.page
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusGone:
+		return says
+	case http.StatusUnauthorized: // mostly of a login that is over
+		return says && w.has("not found") && !w.challenges
+	}
+	return false
+}
+
+// isDoubtful reports whether it may be.
+func (w *word) isDoubtful(says, inSession bool) bool {
+	switch w.status {
+	case http.StatusNotFound:
+		return inSession && w.code != codeMethod || w.speaks(inSession)
 	case http.StatusGone:
-		perhaps = !w.ours && inSession
+		return inSession
+	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
+		return w.speaks(inSession)
+	case http.StatusUnauthorized:
+		return false
 	}
-	return surely, surely || perhaps || w.status >= http.StatusBadRequest && (says || w.code == codeRevision)
+	return says && w.status > http.StatusBadRequest
 }
 
 // forgets reports whether a 401 asks for no token but for another session, as rmcp did until 0.16. The body can still
 // be read.
 func forgets(resp *http.Response, session string) bool {
 	from := resp.Body
-	body, err := readBody(io.LimitReader(from, maxSpeech), nil, maxSpeech)
+	body, cut := readRefusal(resp, maxSpeech)
 	resp.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), from), from}
-	return isForgotten(readWord(new(wire.Doc), resp, body, err != nil || len(body) == maxSpeech, "").text, session)
+	surely, _ := readWord(new(wire.Doc), resp, body, cut, "").forgets(session, true)
+	return surely
 }
 
 // heed ends a connection by an error that says that its session has to begin anew, whatever the status.
@@ -167,7 +193,15 @@ func (c *web) heed(failure []byte, session string) {
 		return
 	}
 	message, _ := doc.Root().Get("message")
-	if text, _ := message.Str(); isForgotten(text, session) && strings.Contains(strings.ToLower(text), "initialize") {
+	if text, _ := message.Str(); isForgotten(text, session) && strings.Contains(strings.ToLower(text), "re-initialize") {
+		c.giveUp()
+	}
+}
+
+// giveUp ends a connection that the server may know nothing of any more. One that has just begun is none of those: what
+// the server says again and again is of something else, and others use the connection.
+func (c *web) giveUp() {
+	if time.Since(time.Unix(0, c.greeted.Load())) >= settledTime {
 		c.lose()
 	}
 }

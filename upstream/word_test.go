@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,16 +50,29 @@ func TestHTTPForgotten(t *testing.T) {
 		{200, js, rpc("Invalid or expired session. Please re-initialize.", "ID"), anew},
 		{404, "text/html", "<h1>Not Found</h1>", resent},
 		{404, plain, "", resent},
+		{404, plain, "404 page not found\n", resent},
 		{410, plain, "gone", anew},
 		{410, plain, "Session expired.", resent},
+		{404, js, rpc("Session not found", "ID"), resent},
 		{409, js, rpc("another session has begun", "null"), anew},
-		{500, js, rpc("Session not found", "ID"), anew},
+		{500, js, rpc("Session not found", "null"), anew},
 		{403, plain, "session not found", anew},
 		{400, js, rpc("Unsupported protocol version", "null"), anew},
-		{400, js, `{"jsonrpc":"2.0","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}},"id":ID}`, anew},
+		{400, js, `{"jsonrpc":"2.0","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}},"id":ID}`, resent},
 
 		// What may be about what was done.
 		{404, js, rpc("Customer not found", "null"), anew},
+		{404, plain, "Customer not found", anew},
+		{404, plain, "not found, but charged", anew},
+		{404, js, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":null}`, kept},
+		{400, js, rpc("Session not found", "ID"), kept},
+		{410, js, rpc("Session expired", "ID"), kept},
+		{500, js, rpc("Session not found", "ID"), kept},
+		{200, js, rpc("Not initialized", "ID"), kept},
+		{200, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
+		{404, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
+		{401, plain, "Session expired", kept},
+		{401, js, `{"error":"Invalid session"}`, kept},
 		{404, js, `{"title":"Customer not found","status":404}`, anew},
 		{404, js, `{"error":"Session not found","result":{}}`, anew},
 		{404, plain, ` [{"jsonrpc":"2.0","error":{"code":1,"message":"Customer not found"}}]`, anew},
@@ -82,13 +96,11 @@ func TestHTTPForgotten(t *testing.T) {
 				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, ":ID", ":"+string(m.ID)))
 			}
 		})
-		c := s.dial(upstream.Options{})
+		c := upstream.Age(s.dial(upstream.Options{}))
 		_, err := call(t.Context(), c, nil)
 		got := kept
-		select {
-		case <-c.Done():
+		if isOver(c) {
 			got = anew
-		default:
 		}
 		if err != nil {
 			if f := failed(t, err, ""); f.Unsent && f.Lost {
@@ -101,12 +113,92 @@ func TestHTTPForgotten(t *testing.T) {
 	}
 }
 
+func isOver(c upstream.Conn) bool {
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestHTTPGivenUp: a session that may be gone is ended where the server holds it still, and not where it has just begun:
+// what is said of a session again and again is of something else.
+func TestHTTPGivenUp(t *testing.T) {
+	for _, aged := range []bool{true, false} {
+		s := serve(t, func(s *server) {
+			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+				status(w, 404, "application/json", `{"detail":"Customer not found"}`)
+			}
+		})
+		c := s.dial(upstream.Options{})
+		if aged {
+			upstream.Age(c)
+		}
+		_, _ = call(t.Context(), c, nil)
+		if checkLost(t, c, aged); aged {
+			_ = c.Close()
+			s.await("DELETE")
+		}
+	}
+}
+
+// TestHTTPForgottenLeft: a session that the server does not know is not ended there.
+func TestHTTPForgottenLeft(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "") }
+	})
+	c := s.dial(upstream.Options{})
+	_, _ = call(t.Context(), c, nil)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.seen, func(m msg) bool { return m.Verb == http.MethodDelete }) {
+		t.Error("it was")
+	}
+}
+
+// TestHTTPForgottenNotification: a notification that is refused ends no session, as a server may not know it.
+func TestHTTPForgottenNotification(t *testing.T) {
+	for body, lost := range map[string]bool{`{"error":"unknown requestId"}`: false, "unknown request of the session": false, "Session not found": true} {
+		s := serve(t, func(s *server) {
+			s.note = func(w http.ResponseWriter, _ *http.Request) { status(w, 404, "text/plain", body) }
+		})
+		c := upstream.Age(s.dial(upstream.Options{}))
+		if err := c.Notify(t.Context(), "notifications/cancelled", []byte(`{"requestId":1}`)); err == nil {
+			t.Error("it was taken")
+		}
+		checkLost(t, c, lost)
+	}
+}
+
+// TestHTTPEndlessRefusal: why something is refused is not waited for without end.
+func TestHTTPEndlessRefusal(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, r *http.Request, _ msg) {
+			status(w, 404, "text/plain", "Session not found")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	c := upstream.Age(s.dial(upstream.Options{}))
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	_, err := call(ctx, c, nil)
+	if f := failed(t, err, "status 404"); f.Unsent {
+		t.Errorf("%+v", f)
+	}
+	checkLost(t, c, true)
+}
+
 // TestHTTPUnreadRefusal: what nobody could read says of nothing that it was not executed.
 func TestHTTPUnreadRefusal(t *testing.T) {
 	s := serve(t, func(s *server) {
 		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			w.Header().Set("Content-Encoding", "gzip")
-			status(w, 404, "text/plain", "\x1f\x8b\x08")
+			status(w, 404, "text/plain", "not found") // to who does not look
 		}
 	})
 	_, err := call(t.Context(), s.dial(upstream.Options{}), nil)
@@ -117,9 +209,14 @@ func TestHTTPUnreadRefusal(t *testing.T) {
 
 // TestHTTPForgottenUnauthorized: no token is renewed, and none asked for, where a 401 is for the session's sake.
 func TestHTTPForgottenUnauthorized(t *testing.T) {
-	for body, renewals := range map[string]int32{"Unauthorized: Session not found": 0, "who are you?": 1} {
+	for body, renewals := range map[string]int32{"Unauthorized: Session not found": 0, "who are you?": 1, "Session expired": 1, "Session not found, said of a token": 1, "Session not found.": 1} {
 		s := serve(t, func(s *server) {
-			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 401, "text/plain", body) }
+			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+				if body == "Session not found." {
+					w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+				}
+				status(w, 401, "text/plain", body)
+			}
 		})
 		var renewed atomic.Int32
 		c := dial(t, upstream.Endpoint{
@@ -156,17 +253,25 @@ func TestHTTPNoStream(t *testing.T) {
 			checkLost(t, c, false)
 		}
 	}
-	var opened atomic.Int32
-	s := serve(t, func(s *server) {
-		s.listen = func(w http.ResponseWriter, _ *http.Request) {
-			if opened.Add(1) > 1 {
-				status(w, 404, "text/plain", "Session not found")
-				return
+	for code, lost := range map[int]bool{404: true, 409: false, 400: false} {
+		var opened atomic.Int32
+		s := serve(t, func(s *server) {
+			s.listen = func(w http.ResponseWriter, _ *http.Request) {
+				if opened.Add(1) > 1 {
+					status(w, code, "text/plain", "there is but one stream in a session")
+					return
+				}
+				events(w)(": hello")
 			}
-			events(w)(": hello")
+		})
+		c := upstream.Age(s.dial(upstream.Options{Events: newRecorder()}))
+		s.await("GET")
+		s.await("GET")
+		for i := 0; i < 15 && !isOver(c); i++ {
+			time.Sleep(20 * time.Millisecond)
 		}
-	})
-	<-s.dial(upstream.Options{Events: newRecorder()}).Done()
+		checkLost(t, c, lost)
+	}
 }
 
 // TestHTTPAcrossEras: a server that was exchanged for one of the other era is greeted anew.
@@ -179,7 +284,7 @@ func TestHTTPAcrossEras(t *testing.T) {
 			s.modern = true
 			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", body) }
 		})
-		c := s.dial(upstream.Options{})
+		c := upstream.Age(s.dial(upstream.Options{}))
 		if !c.Info().Modern {
 			t.Fatal("it is of the other era")
 		}
