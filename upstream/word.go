@@ -104,7 +104,7 @@ func isForgotten(text, session string) bool {
 	if len(text) > maxSentence+len(session) {
 		return false
 	}
-	if session != "" {
+	if len(session) > 2 { // a shorter one may be in any word
 		text = strings.ReplaceAll(text, session, "")
 	}
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
@@ -133,7 +133,7 @@ func (w *word) forgets(session string, inSession bool) (surely, perhaps bool) {
 	says := isForgotten(w.text, session) && (inSession || w.speaks(false))
 	switch {
 	case w.code == codeRevision:
-		return true, false
+		return w.status >= http.StatusBadRequest, false
 	case w.ours:
 		return says && inSession && w.status == http.StatusNotFound, false
 	}
