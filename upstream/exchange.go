@@ -334,19 +334,8 @@ func (x *exchange) resume(ev *eventReader, tries int, cut *cutOff) (*http.Respon
 		if resp.StatusCode == http.StatusOK && media(resp.Header) == mediaEvents {
 			return resp, nil
 		}
-		return nil, sent(x.refusesStream(resp, x.saysForgotten), x.failed("ended the stream without an answer", cut.err))
+		return nil, x.refusesStream(resp, x.saysForgotten) // the request was sent, whatever that says
 	}
-}
-
-// sent is the error of a request that was sent, whatever came of asking for the
-// rest of its answer: one that must not be sent again for a lost session.
-func sent(err error, otherwise *Failed) *Failed {
-	var f *Failed
-	if !errors.As(err, &f) {
-		return otherwise
-	}
-	f.Unsent, f.Undone, f.Lost = false, false, false
-	return f
 }
 
 // listenFrom opens a stream that the server sends to, after the event of an id.

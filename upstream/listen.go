@@ -116,7 +116,7 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 	return c.life.Err() == nil
 }
 
-// refusesStream reads why there is no stream, and ends a session that is lost.
+// refusesStream reads why there is no stream, and ends a session that is lost. That says nothing of a request that was sent.
 func (x *exchange) refusesStream(resp *http.Response, isLost func(*word) bool) error {
 	said, odd, err := x.hearsRefusal(x.ctx, resp, 0)
 	if err != nil {
