@@ -9,7 +9,7 @@ import (
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
 // as [rewrites] are.
-var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unescape, startsAnew}
+var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unset, unescape, startsAnew}
 
 // baits are the texts that are more than a path to somebody who has not looked at it.
 var baits = [...]struct {
@@ -102,16 +102,32 @@ func untail(text string) (made []string) {
 
 // unformat writes numbers that are filled in, as in x%03d.png, as wildcards.
 func unformat(text string) []string {
-	front, rest, ok := strings.Cut(text, "%")
+	return behindEach(text, "%", func(rest string) (put, left string) {
+		if left, ok := filledIn(rest); ok {
+			return "*", left
+		}
+		return "%", rest
+	})
+}
+
+// unset leaves out variables that are nobody's, as who expands them does.
+func unset(text string) []string {
+	return behindEach(text, "$", func(rest string) (put, left string) {
+		if isNobodys(rest) {
+			return "", strings.TrimLeftFunc(rest, isWord)
+		}
+		return "$", rest
+	})
+}
+
+// behindEach writes a text anew from each sign on: what is put in the sign's place, and what is left behind it.
+func behindEach(text, sign string, change func(rest string) (put, left string)) []string {
+	front, rest, ok := strings.Cut(text, sign)
 	made := front
 	for ok {
-		if after := strings.TrimLeft(rest, "0123456789"); isFilledIn(rest, after) {
-			rest, made = after[1:], made+"*"
-		} else {
-			made += "%"
-		}
-		front, rest, ok = strings.Cut(rest, "%")
-		made += front
+		put, left := change(rest)
+		front, rest, ok = strings.Cut(left, sign)
+		made += put + front
 	}
 	if made == text {
 		return nil
@@ -119,10 +135,14 @@ func unformat(text string) []string {
 	return []string{made}
 }
 
-// isFilledIn reports whether what is behind a percent sign, and behind digits there, is one that is filled in, and no escape.
-func isFilledIn(text, behind string) bool {
-	b, isEscape := hexDigits(text, "", 2)
-	return strings.HasPrefix(behind, "d") && (!isEscape || b < ' ' || len(text)-len(behind) < 2)
+// filledIn cuts off the rest of a number that is filled in, behind its percent sign. An escape is none, if there can be a
+// character of it.
+func filledIn(rest string) (left string, ok bool) {
+	left = strings.TrimLeft(rest, "0123456789")
+	digits := len(rest) - len(left)
+	b, isEscape := hexDigits(rest, "", 2)
+	left, ok = strings.CutPrefix(left, "d")
+	return left, ok && (!isEscape || b < ' ' || digits < 2)
 }
 
 // isFileURI reports whether a text begins as the URI of a file.

@@ -73,7 +73,7 @@ func TestPathWithoutGuesses(t *testing.T) {
 			t.Errorf("%s: %s (readings %q, opaque %q)", arg, got, p.Readings(), p.Opaque())
 		}
 	}
-	for arg, held := range map[string]string{"@scope/x": "@scope/**", "src/main.go:10": "src/main.go:10"} {
+	for arg, held := range map[string]string{"@scope/x": "@scope/**", "src/main.go:10": "src/main.go:10", "a.$postId.x": "a.$postId.x", "src/x:y": "src/x:y"} {
 		for plain, want := range map[bool]string{true: allow, false: deny} {
 			view.Plain = plain
 			p, err := view.Path(arg)

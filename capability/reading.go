@@ -40,7 +40,7 @@ const (
 // a text, nothing where it changes nothing. Their order does not matter: each is
 // applied to what any other made, until nothing new comes.
 var rewrites = [...]func(text string) []string{
-	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, compose, alternatives, filePaths, unset,
+	clean, unwrap, stripDots, decodePercent, turnBackslashes, foldLookalikes, compose, alternatives, filePaths,
 }
 
 // hazards are the texts that stand for something no grant can name.
@@ -229,8 +229,8 @@ func decodePercent(text string) []string {
 // isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d. Who decodes it leaves
 // it out.
 func isFormat(text string, b uint64) bool {
-	digits := strings.TrimLeft(text[1:], "0123456789")
-	return b < ' ' && b != 0 && !unicode.IsSpace(rune(b)) && strings.HasPrefix(digits, "d")
+	_, ok := filledIn(text[1:])
+	return ok && b < ' ' && b != 0 && !unicode.IsSpace(rune(b))
 }
 
 // hexDigits reads n hexadecimal digits after a prefix.

@@ -26,25 +26,6 @@ func isVariable(text string) bool {
 	}
 }
 
-// unset leaves out variables that are nobody's, as who expands them does.
-func unset(text string) []string {
-	front, rest, ok := strings.Cut(text, "$")
-	made := front
-	for ok {
-		if isNobodys(rest) {
-			rest = strings.TrimLeftFunc(rest, isWord)
-		} else {
-			made += "$"
-		}
-		front, rest, ok = strings.Cut(rest, "$")
-		made += front
-	}
-	if made == text {
-		return nil
-	}
-	return []string{made}
-}
-
 // parameters are the words by which routes are called for what stands in their place, and no shell has a variable.
 var parameters = []string{"id", "slug", "lang", "locale"}
 

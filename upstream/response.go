@@ -139,19 +139,8 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	if err != nil {
 		return Answer{}, err
 	}
-	var surely, perhaps bool
-	if c.greeted.Load() != 0 { // else it may be how a server answers who asks for its era
-		surely, perhaps = said.forgets(session, session != "")
-	}
 	switch {
-	case surely:
-		c.gone.Store(true)
-		c.lose()
-	case perhaps && id != 0: // a notification may be one that the server does not know
-		c.giveUp()
-	}
-	switch {
-	case surely:
+	case c.forgotten(said, id, session):
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	case resp.StatusCode == http.StatusUnauthorized: // whatever it says besides
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
@@ -164,6 +153,23 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		return Answer{}, c.failed("answers with a redirect", odd)
 	}
 	return Answer{}, c.failed(odd.said(), odd)
+}
+
+// forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and
+// reports whether that is sure. While eras are asked for it says nothing of the kind.
+func (c *web) forgotten(said *word, id int64, session string) bool {
+	if c.greeted.Load() == 0 {
+		return false
+	}
+	surely, perhaps := said.forgets(session, session != "")
+	switch {
+	case surely:
+		c.gone.Store(true)
+		c.lose()
+	case perhaps && id != 0: // a notification may be one that the server does not know
+		c.giveUp()
+	}
+	return surely
 }
 
 // hearsRefusal reads what a response says that is neither an answer nor a stream.

@@ -26,6 +26,7 @@ const (
 	maxSentence = 256             // bytes of a whole sentence
 	maxSpeech   = 4 << 10         // bytes of what is looked at for words
 	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
+	youngTime   = 4 * time.Second // how long a connection is not given up: then its end is no failure to a link, either
 )
 
 // readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.
@@ -44,12 +45,14 @@ func readWord(doc *wire.Doc, resp *http.Response, body []byte, cut bool, id stri
 	isJSON := kind == mediaJSON || len(start) > 0 && (start[0] == '{' || start[0] == '[')
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
+	case len(start) == 0 && !cut:
+		w.page = true
 	case cut, coding != "" && coding != "identity", kind == mediaEvents: // what it says is not all that can be read
 	case isJSON && doc.Parse(body, wire.Limits{Bytes: maxRefusal}) == nil:
 		w.readJSON(doc.Root(), kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest, id)
 	case !isJSON:
 		w.text = string(body[:min(len(body), maxSpeech)])
-		w.page = len(start) == 0 || start[0] == '<' || slices.Contains(pages[:], strings.ToLower(strings.TrimSpace(w.text)))
+		w.page = start[0] == '<' || slices.Contains(pages[:], strings.ToLower(strings.TrimSpace(w.text)))
 	}
 	return w
 }
@@ -201,7 +204,7 @@ func (c *web) heed(failure []byte, session string) {
 // giveUp ends a connection that the server may know nothing of any more. One that has just begun is none of those: what
 // the server says again and again is of something else, and others use the connection.
 func (c *web) giveUp() {
-	if time.Since(time.Unix(0, c.greeted.Load())) >= settledTime {
+	if time.Since(time.Unix(0, c.greeted.Load())) >= youngTime {
 		c.lose()
 	}
 }

@@ -50,6 +50,7 @@ func TestHTTPForgotten(t *testing.T) {
 		{200, js, rpc("Invalid or expired session. Please re-initialize.", "ID"), anew},
 		{404, "text/html", "<h1>Not Found</h1>", resent},
 		{404, plain, "", resent},
+		{404, js, "", resent},
 		{404, plain, "404 page not found\n", resent},
 		{410, plain, "gone", anew},
 		{410, plain, "Session expired.", resent},

@@ -199,7 +199,11 @@ func (w *world) smallest(ag *agents.Agent, need *capability.Requirement) ([]edit
 			return nil, "no grant is known that covers this and no more"
 		}
 		set, _ := w.roster.Compile(up, spec)
-		if d := set.Decide(need); !d.Allowed() && !w.gate.Besides(up, up.Set, spec).Decide(need).Allowed() {
+		held := up.Giveable()
+		if up == ag {
+			held = up.Set
+		}
+		if d := set.Decide(need); !d.Allowed() && !w.gate.Besides(up, held, spec).Decide(need).Allowed() {
 			return nil, fmt.Sprintf("%s in the record of %s would not do: %s", spec, up.ID, inertness(set, d))
 		}
 		if d := up.Record.Dialect; d != capability.Egghead {
