@@ -78,11 +78,11 @@ func (x *exchange) finish() {
 	}
 }
 
-func (x *exchange) run(r Request) (Answer, error) {
-	x.stance = x.web.stance.Load()
+// put sends a request.
+func (x *exchange) put(r Request) (*http.Response, error) {
 	header, err := x.headerFor(x.stance, r)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	body, lent := r.message(nil, x.id)
 	p := newParcel(body)
@@ -91,7 +91,12 @@ func (x *exchange) run(r Request) (Answer, error) {
 		p.sent = r.Sent
 	}
 	x.method, x.into, x.body.room = r.Method, r.Into, r.Room
-	resp, err := x.carry(x.ctx, x.post, header, p)
+	return x.carry(x.ctx, x.post, header, p)
+}
+
+func (x *exchange) run(r Request) (Answer, error) {
+	x.stance = x.web.stance.Load()
+	resp, err := x.put(r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -101,23 +106,29 @@ func (x *exchange) run(r Request) (Answer, error) {
 			return Answer{}, err
 		}
 	}
-	answer, err := x.receive(resp)
-	if answer.Error != nil {
-		x.heed(answer.Error, x.stance.session)
+	answer, ok, err := x.reads(resp)
+	if !ok {
+		return x.refused(x.ctx, resp, x.id, x.stance.session)
+	}
+	if answer.Error != nil && x.saysForgotten(answer.Error, x.stance.session) {
+		x.isGone(x.ctx)
 	}
 	return answer, err
 }
 
-func (x *exchange) receive(resp *http.Response) (Answer, error) {
+// reads reads a response that brings an answer, and reports whether it does.
+func (x *exchange) reads(resp *http.Response) (answer Answer, ok bool, err error) {
 	if resp.StatusCode == http.StatusOK {
 		switch media(resp.Header) {
 		case mediaJSON:
-			return x.single(resp)
+			answer, err = x.single(resp)
+			return answer, true, err
 		case mediaEvents:
-			return x.stream(resp)
+			answer, err = x.stream(resp)
+			return answer, true, err
 		}
 	}
-	return x.refused(x.ctx, resp, x.id, x.stance.session)
+	return Answer{}, false, nil
 }
 
 // single reads a response that is the answer. The answer owns its memory, or has
@@ -334,7 +345,7 @@ func (x *exchange) resume(ev *eventReader, tries int, cut *cutOff) (*http.Respon
 		if resp.StatusCode == http.StatusOK && media(resp.Header) == mediaEvents {
 			return resp, nil
 		}
-		return nil, x.refusesStream(resp, x.saysForgotten) // the request was sent, whatever that says
+		return nil, x.refusesStream(resp, true) // the request was sent, whatever that says
 	}
 }
 

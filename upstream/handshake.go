@@ -195,9 +195,14 @@ func (h *handshake) discover(ctx context.Context) verdict {
 	return v
 }
 
+// discovery is the question for a server's era.
+func discovery(client Client) Request {
+	params := append([]byte(`{"_meta":`), appendMeta(nil, client, modern)...)
+	return Request{Method: "server/discover", Params: append(params, '}')}
+}
+
 func (h *handshake) probe(ctx context.Context) (v verdict, again bool) {
-	params := append([]byte(`{"_meta":`), appendMeta(nil, h.client, modern)...)
-	answer, err := h.Call(ctx, Request{Method: "server/discover", Params: append(params, '}')}, nil)
+	answer, err := h.Call(ctx, discovery(h.client), nil)
 	switch {
 	case errors.Is(err, errForeign):
 		return verdict{legacy: legacy}, false

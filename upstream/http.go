@@ -42,7 +42,7 @@ type web struct {
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
 
-	greeted  atomic.Int64    // when the handshake was over: what is refused from here on may be for the connection's sake
+	greeted  atomic.Bool     // what is refused from here on may be for the connection's sake
 	gone     atomic.Bool     // the server has said that it does not know the session
 	life     context.Context //nolint:containedctx // of everything in flight
 	end      context.CancelCauseFunc
@@ -50,6 +50,8 @@ type web struct {
 	finished sync.Once
 	hearing  sync.Once
 	heard    chan struct{} // closed by it, when the server has said whether it can be listened to
+	doubting sync.Mutex    // of doubt
+	doubt    *doubt        // that is under way, or has found that the connection is gone
 	done     chan struct{}
 }
 
@@ -85,7 +87,7 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	c.greeted.Store(time.Now().UnixNano())
+	c.greeted.Store(true)
 	if o.Events != nil {
 		go c.listen(info)
 		c.awaitStream(ctx, info)

@@ -95,7 +95,7 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return c.life.Err() == nil
 	}
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
-		err := x.refusesStream(resp, x.hadStream)
+		err := x.refusesStream(resp, x.listened)
 		x.log.Debug("the server has no stream to listen to", "error", err)
 		return passes(resp.StatusCode)
 	}
@@ -116,25 +116,17 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 	return c.life.Err() == nil
 }
 
-// refusesStream reads why there is no stream, and ends a session that is lost. That says nothing of a request that was sent.
-func (x *exchange) refusesStream(resp *http.Response, isLost func(*word) bool) error {
+// refusesStream reads why there is no stream, and ends a session that is lost where there was one before: who never had
+// one may say in whatever way that there is none. It says nothing of a request that was sent.
+func (x *exchange) refusesStream(resp *http.Response, had bool) error {
 	said, odd, err := x.hearsRefusal(x.ctx, resp, 0)
 	if err != nil {
 		return err
 	}
-	if isLost(said) {
-		x.lose()
+	if had {
+		x.forgotten(x.ctx, said, x.stance.session)
 	}
 	return x.failed(odd.said(), odd)
-}
-
-// saysForgotten reports whether a server says that it does not know the session of an exchange.
-func (x *exchange) saysForgotten(said *word) bool { return isForgotten(said.text, x.stance.session) }
-
-// hadStream reports the same where there was a stream and none is to be had. Who never had one may say in whatever way that
-// there is none, and who has one that there is but one.
-func (x *exchange) hadStream(said *word) bool {
-	return x.listened && (said.status == http.StatusNotFound || x.saysForgotten(said))
 }
 
 // passes reports whether what a status says may be over soon.

@@ -140,7 +140,7 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 		return Answer{}, err
 	}
 	switch {
-	case c.forgotten(said, id, session):
+	case c.forgotten(ctx, said, session):
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}
 	case resp.StatusCode == http.StatusUnauthorized: // whatever it says besides
 		return Answer{}, c.undone("wants to know who asks (401)", odd)
@@ -155,19 +155,21 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	return Answer{}, c.failed(odd.said(), odd)
 }
 
-// forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and
-// reports whether that is sure. While eras are asked for it says nothing of the kind.
-func (c *web) forgotten(said *word, id int64, session string) bool {
-	if c.greeted.Load() == 0 {
-		return false
-	}
+// forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and the
+// server stands by it. It reports whether that is sure of the request as well. While eras are asked for it says nothing
+// of the kind.
+func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	surely, perhaps := said.forgets(session, session != "")
 	switch {
-	case surely:
-		c.gone.Store(true)
+	case !c.greeted.Load() || !surely && !perhaps:
+		return false
+	case said.code == codeRevision:
 		c.lose()
-	case perhaps && id != 0: // a notification may be one that the server does not know
-		c.giveUp()
+	case !c.isGone(ctx):
+		return false
+	}
+	if surely {
+		c.gone.Store(true)
 	}
 	return surely
 }

@@ -34,8 +34,8 @@ func TestHTTPRefused(t *testing.T) {
 		{"404 with our id", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":ID}`), "no longer knows the session", true, true},
 		{"404 of a method", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":ID}`), "", false, false},
 		{"400 of a session", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`), "no longer knows the session", true, true},
-		{"400 of the request", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad session argument"},"id":ID}`), "", false, false},
-		{"404 of what a tool does not find", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32004,"message":"customer not found"},"id":ID}`), "", false, false},
+		{"400 of the request", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad session argument"},"id":ID}`), "", false, true},
+		{"404 of what a tool does not find", reply(404, js, `{"jsonrpc":"2.0","error":{"code":-32004,"message":"customer not found"},"id":ID}`), "", false, true},
 		{"400 of a server that began anew", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`), "no longer knows the session", true, true},
 		{"400 of a session of a tool", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-1,"message":"you need an active session at the bank"},"id":null}`), "", false, true},
 		{"400 of nobody", reply(400, js, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"}}`), "", false, false},
@@ -85,7 +85,7 @@ func TestHTTPRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(s *server) { s.call = tt.call })
-			c := upstream.Age(s.dial(upstream.Options{}))
+			c := s.dial(upstream.Options{})
 			got, err := call(t.Context(), c, nil)
 			if n := s.count("tools/call"); n != 1 {
 				t.Errorf("it was sent %d times", n)
@@ -135,7 +135,7 @@ func TestHTTPDoubtful(t *testing.T) {
 				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, "ID", string(m.ID)))
 			}
 		})
-		c := upstream.Age(s.dial(upstream.Options{}))
+		c := s.dial(upstream.Options{})
 		_, err := call(t.Context(), c, nil)
 		if f := failed(t, err, "status "+strconv.Itoa(tt.code)); f.Unsent || f.Undone || f.Lost {
 			t.Errorf("%s: %+v", name, f)
@@ -147,6 +147,7 @@ func TestHTTPDoubtful(t *testing.T) {
 // TestHTTPOwnRefusal: an error of our request is the server's word about it, also with a 404.
 func TestHTTPOwnRefusal(t *testing.T) {
 	s := serve(t, func(s *server) {
+		s.doubt = knows
 		s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
 			status(w, 404, "application/json", `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":1,"message":"charged, but checkout session not found"}}`)
 		}

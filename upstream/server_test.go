@@ -30,6 +30,7 @@ type server struct {
 	caps    string
 
 	call   func(w http.ResponseWriter, r *http.Request, m msg) // requests other than of the handshake
+	doubt  func(w http.ResponseWriter, r *http.Request, m msg) // what it is asked after a call, nil for call
 	listen http.HandlerFunc                                    // GET
 	note   http.HandlerFunc                                    // notifications other than of the handshake
 
@@ -83,6 +84,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.listened(w, r)
 	case r.Method == http.MethodDelete:
 		w.WriteHeader(http.StatusNoContent)
+	case s.doubt != nil && (m.Method == "ping" || m.Method == "server/discover" && s.count("tools/call") > 0):
+		s.doubt(w, r, m)
+	default:
+		s.posted(w, r, m)
+	}
+}
+
+func (s *server) posted(w http.ResponseWriter, r *http.Request, m msg) {
+	switch {
 	case m.Method == "server/discover" && s.modern:
 		answer(w, m, `{"resultType":"complete","supportedVersions":["`+revision+`"],"capabilities":`+s.caps+`}`)
 	case m.Method == "server/discover":
@@ -115,10 +125,19 @@ func (s *server) noted(w http.ResponseWriter, r *http.Request, m msg) {
 	s.note(w, r)
 }
 
+// knows is a server that knows its sessions.
+func knows(w http.ResponseWriter, _ *http.Request, m msg) { answer(w, m, "{}") }
+
 // answer writes a result as JSON.
 func answer(w http.ResponseWriter, m msg, result string) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// fault writes an error as JSON.
+func fault(w http.ResponseWriter, m msg, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, m.ID, message)
 }
 
 // status writes a body with a status.

@@ -26,7 +26,6 @@ const (
 	maxSentence = 256             // bytes of a whole sentence
 	maxSpeech   = 4 << 10         // bytes of what is looked at for words
 	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
-	youngTime   = 4 * time.Second // how long a connection is not given up: then its end is no failure to a link, either
 )
 
 // readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.
@@ -129,23 +128,22 @@ func (w *word) speaks(inSession bool) bool {
 	return w.has("initialize", "session id", "session-id", "protocol version") || inSession && w.has("session")
 }
 
-// forgets reports whether the server says that it does not know the session any more, nor what is spoken. It is said
-// surely when nothing can have been done for the request, which may be sent again; or else perhaps when the next one had
-// better begin anew.
+// forgets reports whether the server says that it does not know the session any more, nor what is spoken: surely when
+// it says so of nothing else, and has done nothing for the request, then; or perhaps.
 func (w *word) forgets(session string, inSession bool) (surely, perhaps bool) {
-	says := isForgotten(w.text, session) && (inSession || w.speaks(false))
-	switch {
-	case w.code == codeRevision:
+	if w.code == codeRevision {
 		return w.status >= http.StatusBadRequest, false
-	case w.ours:
-		return says && inSession && w.status == http.StatusNotFound, false
 	}
+	says := isForgotten(w.text, session) && (inSession || w.speaks(false))
 	return w.isSure(says, inSession), w.isDoubtful(says, inSession)
 }
 
 // isSure reports whether what is said, or that nothing is there, is of the session. The protocol has 404 for it, which is
 // also how a server says something of our request.
 func (w *word) isSure(says, inSession bool) bool {
+	if w.ours {
+		return says && inSession && w.status == http.StatusNotFound
+	}
 	switch w.status {
 	case http.StatusNotFound:
 		return says || inSession && w.page
@@ -183,28 +181,4 @@ func forgets(resp *http.Response, session string) bool {
 	}{io.MultiReader(bytes.NewReader(body), from), from}
 	surely, _ := readWord(new(wire.Doc), resp, body, cut, "").forgets(session, true)
 	return surely
-}
-
-// heed ends a connection by an error that says that its session has to begin anew, whatever the status.
-func (c *web) heed(failure []byte, session string) {
-	if session == "" || len(failure) > maxSpeech {
-		return
-	}
-	doc := c.doc()
-	defer c.putDoc(doc)
-	if doc.Parse(failure, wire.Limits{}) != nil {
-		return
-	}
-	message, _ := doc.Root().Get("message")
-	if text, _ := message.Str(); isForgotten(text, session) && strings.Contains(strings.ToLower(text), "re-initialize") {
-		c.giveUp()
-	}
-}
-
-// giveUp ends a connection that the server may know nothing of any more. One that has just begun is none of those: what
-// the server says again and again is of something else, and others use the connection.
-func (c *web) giveUp() {
-	if time.Since(time.Unix(0, c.greeted.Load())) >= youngTime {
-		c.lose()
-	}
 }

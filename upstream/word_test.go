@@ -2,9 +2,11 @@ package upstream_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ const (
 )
 
 // TestHTTPForgotten: servers say in many ways that they know nothing of a session. Only what is said of nothing else
-// has a call sent again, and only what may be that begins a session.
+// has a call sent again, and only what may be that begins a session; neither does where the session is known when asked.
 func TestHTTPForgotten(t *testing.T) {
 	rpc := func(message, id string) string {
 		return `{"jsonrpc":"2.0","error":{"code":-32600,"message":"` + message + `"},"id":` + id + `}`
@@ -63,28 +65,31 @@ func TestHTTPForgotten(t *testing.T) {
 
 		// What may be about what was done.
 		{404, js, rpc("Customer not found", "null"), anew},
+		{404, js, rpc("Customer not found", "ID"), anew},
 		{404, plain, "Customer not found", anew},
 		{404, plain, "not found, but charged", anew},
 		{404, js, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":null}`, kept},
-		{400, js, rpc("Session not found", "ID"), kept},
-		{410, js, rpc("Session expired", "ID"), kept},
-		{500, js, rpc("Session not found", "ID"), kept},
-		{200, js, rpc("Not initialized", "ID"), kept},
+		{400, js, rpc("Session not found", "ID"), anew},
+		{410, js, rpc("Session expired", "ID"), anew},
+		{500, js, rpc("Session not found", "ID"), anew},
+		{200, js, rpc("Not initialized", "ID"), anew},
+		{400, js, rpc("bad argument", "ID"), kept},
 		{200, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
-		{404, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
+		{404, js, rpc("Invalid session. Please initialize the browser first", "ID"), anew},
 		{401, plain, "Session expired", kept},
 		{401, js, `{"error":"Invalid session"}`, kept},
 		{404, js, `{"title":"Customer not found","status":404}`, anew},
 		{404, js, `{"error":"Session not found","result":{}}`, anew},
 		{404, plain, ` [{"jsonrpc":"2.0","error":{"code":1,"message":"Customer not found"}}]`, anew},
 		{404, "text/event-stream", "data: {}\n\n", anew},
-		{404, js, rpc("Session not found at the bank, charged anyway", "ID"), kept},
-		{404, js, rpc("sessionId of browser unknown; charged", "ID"), kept},
+		{404, js, rpc("Session not found at the bank, charged anyway", "ID"), anew},
+		{404, js, rpc("sessionId of browser unknown; charged", "ID"), anew},
 		{400, js, rpc("browser: invalid session id", "null"), anew},
 		{400, js, rpc("Session not found. Charged", "null"), anew},
 		{400, js, rpc("bad argument", "null"), kept},
 		{400, "text/html", "<p>no</p>", kept},
-		{200, js, rpc("Session not found", "ID"), kept},
+		{200, js, rpc("Session not found", "ID"), anew},
+		{200, js, rpc("Session not found at the bank", "ID"), kept},
 		{500, plain, "the session broke", kept},
 		{403, plain, "no session of yours", kept},
 		{401, plain, "log in for a session", kept},
@@ -97,19 +102,26 @@ func TestHTTPForgotten(t *testing.T) {
 				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, ":ID", ":"+string(m.ID)))
 			}
 		})
-		c := upstream.Age(s.dial(upstream.Options{}))
-		_, err := call(t.Context(), c, nil)
-		got := kept
-		if isOver(c) {
-			got = anew
-		}
-		if err != nil {
-			if f := failed(t, err, ""); f.Unsent && f.Lost {
-				got = resent
+		want := tt.want
+		for _, s.doubt = range []func(http.ResponseWriter, *http.Request, msg){nil, knows} {
+			if s.doubt != nil && !strings.Contains(tt.body, "-32022") {
+				want = kept
 			}
-		}
-		if got != tt.want || s.count("tools/call") != 1 {
-			t.Errorf("%d %s %s: %s, want: %s; sent %d times", tt.code, tt.kind, tt.body, got, tt.want, s.count("tools/call"))
+			c := s.dial(upstream.Options{})
+			before := s.count("tools/call")
+			_, err := call(t.Context(), c, nil)
+			got := kept
+			if isOver(c) {
+				got = anew
+			}
+			if err != nil {
+				if f := failed(t, err, ""); f.Unsent && f.Lost {
+					got = resent
+				}
+			}
+			if n := s.count("tools/call") - before; got != want || n != 1 {
+				t.Errorf("%d %s %s: %s, want: %s; sent %d times", tt.code, tt.kind, tt.body, got, want, n)
+			}
 		}
 	}
 }
@@ -123,24 +135,84 @@ func isOver(c upstream.Conn) bool {
 	}
 }
 
-// TestHTTPGivenUp: a session that may be gone is ended where the server holds it still, and not where it has just begun:
-// what is said of a session again and again is of something else.
+// TestHTTPGivenUp: a session that is given up in doubt is ended where the server holds it still. One that the server
+// knows when it is asked goes on, as does one of which it says nothing.
 func TestHTTPGivenUp(t *testing.T) {
-	for _, aged := range []bool{true, false} {
-		s := serve(t, func(s *server) {
-			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
-				status(w, 404, "application/json", `{"detail":"Customer not found"}`)
+	for name, tt := range map[string]struct {
+		doubt func(http.ResponseWriter, *http.Request, msg)
+		lost  bool
+	}{
+		"unknown": {nil, true},
+		"known":   {knows, false},
+		"a method that it does not know": {func(w http.ResponseWriter, _ *http.Request, m msg) {
+			status(w, 404, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID))
+		}, false},
+		"an error":   {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, "Method not found") }, false},
+		"a sentence": {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, "Session not found") }, true},
+		"no answer":  {func(_ http.ResponseWriter, r *http.Request, _ msg) { <-r.Context().Done() }, false},
+		"no token":   {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 401, "text/plain", "log in") }, false},
+		"broken":     {func(http.ResponseWriter, *http.Request, msg) { panic(http.ErrAbortHandler) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(s *server) {
+				s.doubt = tt.doubt
+				s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+					status(w, 404, "application/json", `{"detail":"Customer not found"}`)
+				}
+			})
+			c := s.dial(upstream.Options{})
+			for range 2 {
+				_, _ = call(t.Context(), c, nil)
+			}
+			if checkLost(t, c, tt.lost); tt.lost {
+				_ = c.Close()
+				s.await("DELETE")
 			}
 		})
-		c := s.dial(upstream.Options{})
-		if aged {
-			upstream.Age(c)
+	}
+}
+
+// TestHTTPDoubtOnce: whoever is in doubt about a connection at the same time waits for one answer, no longer than it may
+// take.
+func TestHTTPDoubtOnce(t *testing.T) {
+	const callers = 50
+	var asked sync.WaitGroup
+	asked.Add(callers)
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			asked.Done()
+			status(w, 404, "text/plain", "Session not found")
 		}
-		_, _ = call(t.Context(), c, nil)
-		if checkLost(t, c, aged); aged {
-			_ = c.Close()
-			s.await("DELETE")
+		s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			asked.Wait()
+			time.Sleep(100 * time.Millisecond) // for who has its answer, and is to wait for this one
+			status(w, 404, "text/plain", "Session not found")
 		}
+	})
+	c := s.dial(upstream.Options{})
+	var calls sync.WaitGroup
+	for range callers {
+		calls.Go(func() {
+			if _, err := call(t.Context(), c, nil); !failed(t, err, "").Unsent {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := s.count("ping"); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+
+	slow := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session not found") }
+		s.doubt = func(_ http.ResponseWriter, r *http.Request, _ msg) { <-r.Context().Done() }
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	c, began := slow.dial(upstream.Options{}), time.Now()
+	if _, err := call(ctx, c, nil); failed(t, err, "").Unsent || time.Since(began) > time.Second {
+		t.Errorf("%v, after %v", err, time.Since(began))
 	}
 }
 
@@ -161,13 +233,17 @@ func TestHTTPForgottenLeft(t *testing.T) {
 	}
 }
 
-// TestHTTPForgottenNotification: a notification that is refused ends no session, as a server may not know it.
+// TestHTTPForgottenNotification: a notification that is refused ends no session by that, as a server may not know it.
 func TestHTTPForgottenNotification(t *testing.T) {
-	for body, lost := range map[string]bool{`{"error":"unknown requestId"}`: false, "unknown request of the session": false, "Session not found": true} {
+	for _, lost := range []bool{false, true} {
 		s := serve(t, func(s *server) {
-			s.note = func(w http.ResponseWriter, _ *http.Request) { status(w, 404, "text/plain", body) }
+			s.note = func(w http.ResponseWriter, _ *http.Request) { status(w, 404, "text/plain", "unknown requestId") }
+			s.doubt = knows
+			if lost {
+				s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "unknown session") }
+			}
 		})
-		c := upstream.Age(s.dial(upstream.Options{}))
+		c := s.dial(upstream.Options{})
 		if err := c.Notify(t.Context(), "notifications/cancelled", []byte(`{"requestId":1}`)); err == nil {
 			t.Error("it was taken")
 		}
@@ -184,7 +260,8 @@ func TestHTTPEndlessRefusal(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	c := upstream.Age(s.dial(upstream.Options{}))
+	s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session not found") }
+	c := s.dial(upstream.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	_, err := call(ctx, c, nil)
@@ -244,6 +321,7 @@ func TestHTTPNoStream(t *testing.T) {
 			s := serve(t, func(s *server) {
 				s.listen = func(w http.ResponseWriter, _ *http.Request) { status(w, code, "text/plain", body) }
 				s.call = func(w http.ResponseWriter, _ *http.Request, m msg) { answer(w, m, "{}") }
+				s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "nor this") }
 			})
 			c := s.dial(upstream.Options{Events: newRecorder(), Client: upstream.Client{Capabilities: []byte(`{"roots":{}}`)}})
 			s.await("GET")
@@ -264,8 +342,12 @@ func TestHTTPNoStream(t *testing.T) {
 				}
 				events(w)(": hello")
 			}
+			s.doubt = knows
+			if lost {
+				s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, code, "text/plain", "who?") }
+			}
 		})
-		c := upstream.Age(s.dial(upstream.Options{Events: newRecorder()}))
+		c := s.dial(upstream.Options{Events: newRecorder()})
 		s.await("GET")
 		s.await("GET")
 		for i := 0; i < 15 && !isOver(c); i++ {
@@ -275,21 +357,29 @@ func TestHTTPNoStream(t *testing.T) {
 	}
 }
 
-// TestHTTPAcrossEras: a server that was exchanged for one of the other era is greeted anew.
+// TestHTTPAcrossEras: a server that was exchanged for one of the other era is greeted anew, and one that was not is not.
 func TestHTTPAcrossEras(t *testing.T) {
-	for _, body := range []string{
-		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`,
-		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Unsupported protocol version (supported versions: 2025-11-25)"},"id":null}`,
-	} {
-		s := serve(t, func(s *server) {
-			s.modern = true
-			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", body) }
-		})
-		c := upstream.Age(s.dial(upstream.Options{}))
-		if !c.Info().Modern {
-			t.Fatal("it is of the other era")
+	for _, text := range []string{"Bad Request: Server not initialized", "Bad Request: Unsupported protocol version (supported versions: 2025-11-25)"} {
+		for _, exchanged := range []bool{true, false} {
+			s := serve(t, func(s *server) {
+				s.modern = true
+				s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+					status(w, 400, "application/json", `{"jsonrpc":"2.0","error":{"code":-32000,"message":"`+text+`"},"id":null}`)
+				}
+				s.doubt = func(w http.ResponseWriter, r *http.Request, m msg) {
+					if exchanged || m.Method != "server/discover" {
+						s.call(w, r, m)
+						return
+					}
+					knows(w, r, m)
+				}
+			})
+			c := s.dial(upstream.Options{})
+			if !c.Info().Modern {
+				t.Fatal("it is of the other era")
+			}
+			_, _ = call(t.Context(), c, nil)
+			checkLost(t, c, exchanged)
 		}
-		_, _ = call(t.Context(), c, nil)
-		checkLost(t, c, true)
 	}
 }
