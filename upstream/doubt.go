@@ -2,18 +2,53 @@ package upstream
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"capgate/wire"
 )
 
-// doubtTime is how long a server may take to say whether it knows a connection. One that does not say goes on.
-const doubtTime = 2 * time.Second
+const (
+	// doubtTime is how long a server may take to say whether it knows a connection. One that does not say goes on.
+	doubtTime = refusalTime + time.Second
+
+	// youngTime is how long a connection does not end in doubt, as many would in turn where a server refuses that question
+	// too. It has settled then: its end is no failure to a link.
+	youngTime = settledTime + 500*time.Millisecond
+
+	// maxDoubts is how often in a row a server may say surely that it does not know a connection, and know it when it is asked.
+	maxDoubts = 3
+)
 
 // doubt is the question whether a server still knows a connection. Several may wait for what it says.
 type doubt struct {
 	over chan struct{}
 	gone bool // once it is over
+}
+
+// forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and the
+// server stands by it. It reports whether that is sure of the request as well. While eras are asked for it says nothing
+// of the kind.
+func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
+	greeted := c.greeted.Load()
+	surely, perhaps := said.forgets(session, session != "")
+	switch {
+	case greeted == 0 || !surely && !perhaps:
+		return false
+	case said.code == codeRevision:
+		c.lose()
+	case !surely && time.Since(time.Unix(0, greeted)) < youngTime:
+		return false
+	case !c.isGone(ctx):
+		if surely && c.doubts.Add(1) >= maxDoubts { // it answers whoever asks
+			c.lose()
+		}
+		return false
+	}
+	if surely {
+		c.gone.Store(true)
+	}
+	return surely
 }
 
 // isGone asks the server whether it knows the connection, where what it said may mean that it does not, and ends it then.
@@ -38,7 +73,15 @@ func (c *web) isGone(ctx context.Context) bool {
 // inquire asks once. That a connection is gone is what everybody is told from then on.
 func (c *web) inquire(q *doubt) {
 	defer close(q.over)
-	if q.gone = c.isUnknown(); q.gone {
+	ctx, cancel := context.WithTimeout(c.life, doubtTime)
+	defer cancel()
+	verdict := make(chan bool, 1)
+	go func() { verdict <- c.isUnknown(ctx) }()
+	select {
+	case q.gone = <-verdict:
+	case <-ctx.Done(): // whatever else it asks meanwhile
+	}
+	if q.gone {
 		c.lose()
 		return
 	}
@@ -48,12 +91,10 @@ func (c *web) inquire(q *doubt) {
 }
 
 // isUnknown asks for a sign of life in the session, or for the era where there is none.
-func (c *web) isUnknown() bool {
-	ctx, cancel := context.WithTimeout(c.life, doubtTime)
-	defer cancel()
+func (c *web) isUnknown(ctx context.Context) bool {
 	x := c.begin(ctx, nil)
 	defer x.finish()
-	x.stance = c.stance.Load()
+	x.stance, x.probes = c.stance.Load(), true
 	r := Request{Method: ping}
 	if x.stance.info.Modern {
 		r = discovery(c.client.orDefault())
@@ -62,28 +103,43 @@ func (c *web) isUnknown() bool {
 	if err != nil {
 		return false
 	}
+	var said *word
 	if answer, ok, _ := x.reads(resp); ok {
-		return answer.Error != nil && (x.stance.info.Modern || c.saysForgotten(answer.Error, x.stance.session))
-	}
-	said, _, err := x.hearsRefusal(x.ctx, resp, x.id)
-	if err != nil {
+		said = c.wordOf(answer.Error)
+	} else if said, _, err = x.hearsRefusal(x.ctx, resp, x.id); err != nil {
 		return false
 	}
-	surely, perhaps := said.forgets(x.stance.session, x.stance.session != "")
-	return surely || perhaps
+	return said.disowns(x.stance)
 }
 
-// saysForgotten reports whether an error says that a session is not known, whatever the status is.
-func (c *web) saysForgotten(failure []byte, session string) bool {
-	if session == "" || len(failure) > maxSpeech {
-		return false
+// wordOf reads an error that answers a request, which may be nil.
+func (c *web) wordOf(failure []byte) *word {
+	w := &word{status: http.StatusOK}
+	if len(failure) == 0 || len(failure) > maxSpeech {
+		return w
 	}
 	doc := c.doc()
 	defer c.putDoc(doc)
-	if doc.Parse(failure, wire.Limits{}) != nil {
+	if doc.Parse(failure, wire.Limits{}) == nil {
+		code, _ := doc.Root().Get("code")
+		w.code, _ = code.Int64()
+		message, _ := doc.Root().Get("message")
+		w.text, _ = message.Str()
+	}
+	return w
+}
+
+// disowns reports whether what answers the question for a connection says that it is not known. Who does not know the
+// question has looked at it, and so at its session; who does not know the one for its era is of the other.
+func (w *word) disowns(st *stance) bool {
+	surely, perhaps := w.forgets(st.session, st.session != "")
+	switch {
+	case w.code == codeRevision, isForgotten(w.text, st.session):
+		return true
+	case st.info.Modern:
+		return w.code == codeMethod || surely || perhaps
+	case w.code == codeMethod || w.has("method", ping):
 		return false
 	}
-	message, _ := doc.Root().Get("message")
-	text, _ := message.Str()
-	return isForgotten(text, session)
+	return surely || perhaps
 }

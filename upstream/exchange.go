@@ -44,6 +44,7 @@ type exchange struct {
 
 	noise    int  // events in a row that cannot be read
 	listened bool // there was a stream of what belongs to no request
+	probes   bool // it asks whether the connection is known, and waits for no other that does
 	draining bool // somebody else ends ctx
 }
 
@@ -110,8 +111,11 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if !ok {
 		return x.refused(x.ctx, resp, x.id, x.stance.session)
 	}
-	if answer.Error != nil && x.saysForgotten(answer.Error, x.stance.session) {
+	switch {
+	case answer.Error != nil && x.stance.session != "" && isForgotten(x.wordOf(answer.Error).text, x.stance.session):
 		x.isGone(x.ctx)
+	case answer.Result != nil && x.doubts.Load() != 0:
+		x.doubts.Store(0)
 	}
 	return answer, err
 }
@@ -345,7 +349,7 @@ func (x *exchange) resume(ev *eventReader, tries int, cut *cutOff) (*http.Respon
 		if resp.StatusCode == http.StatusOK && media(resp.Header) == mediaEvents {
 			return resp, nil
 		}
-		return nil, x.refusesStream(resp, true) // the request was sent, whatever that says
+		return nil, x.refusesStream(resp, !x.probes) // the request was sent, whatever that says
 	}
 }
 

@@ -26,6 +26,14 @@ func ReadEvents(r io.Reader, limit int) (events []Event, err error) {
 	}
 }
 
+// Age has a connection over HTTP have lasted.
+func Age(c Conn) Conn {
+	if web, ok := c.(*web); ok {
+		web.greeted.Store(1)
+	}
+	return c
+}
+
 // Lanes are lanes to a URL, and what ends them.
 func Lanes(t *testing.T, text string) (http.RoundTripper, func()) {
 	t.Helper()

@@ -42,7 +42,7 @@ type web struct {
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
 
-	greeted  atomic.Bool     // what is refused from here on may be for the connection's sake
+	greeted  atomic.Int64    // when the handshake was over: what is refused from here on may be for the connection's sake
 	gone     atomic.Bool     // the server has said that it does not know the session
 	life     context.Context //nolint:containedctx // of everything in flight
 	end      context.CancelCauseFunc
@@ -52,6 +52,7 @@ type web struct {
 	heard    chan struct{} // closed by it, when the server has said whether it can be listened to
 	doubting sync.Mutex    // of doubt
 	doubt    *doubt        // that is under way, or has found that the connection is gone
+	doubts   atomic.Int32  // that it has answered in a row
 	done     chan struct{}
 }
 
@@ -87,7 +88,7 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	c.greeted.Store(true)
+	c.greeted.Store(time.Now().UnixNano())
 	if o.Events != nil {
 		go c.listen(info)
 		c.awaitStream(ctx, info)
@@ -210,6 +211,13 @@ func (c *web) deliver(ctx context.Context, method string, body *parcel) error {
 	if resp.StatusCode/100 == 2 {
 		discard(resp.Body)
 		return nil
+	}
+	if method == "" { // an answer, of which nothing is made: what the server asked may be what the connection is in doubt for
+		_, odd, err := c.hearsRefusal(ctx, resp, 0)
+		if err == nil {
+			err = c.failed(odd.said(), odd)
+		}
+		return err
 	}
 	answer, err := c.refused(ctx, resp, 0, st.session)
 	if err == nil {

@@ -19,7 +19,7 @@ const (
 
 	// settledTime is how long a connection must have lasted for its end to be a
 	// new failure, and not that of a server which cannot stay up.
-	settledTime = 2 * time.Second
+	settledTime = 1500 * time.Millisecond
 )
 
 // LinkOptions say how a link behaves. The zero value is good.
@@ -219,26 +219,30 @@ func (l *Link) begin(ctx context.Context) {
 	l.dialing = a
 	l.left.Go(func() {
 		defer cancel()
-		conn, err := l.reach(ctx)
-		l.end(a, conn, err)
+		h, err := l.reach(ctx)
+		l.end(a, h, err)
 	})
 }
 
 // reach makes a connection and tells OnUp of it.
-func (l *Link) reach(ctx context.Context) (Conn, error) {
+func (l *Link) reach(ctx context.Context) (*held, error) {
 	conn, err := l.dial(ctx)
-	if err != nil || l.o.OnUp == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	h := &held{conn: conn, since: time.Now()}
+	if l.o.OnUp == nil {
+		return h, nil
 	}
 	if err := l.o.OnUp(ctx, conn); err != nil {
 		_ = conn.Close() // why it is of no use is said already
 		return nil, err
 	}
-	return conn, nil
+	return h, nil
 }
 
 // end notes how an attempt went.
-func (l *Link) end(a *attempt, conn Conn, err error) {
+func (l *Link) end(a *attempt, h *held, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(a.done)
@@ -249,8 +253,7 @@ func (l *Link) end(a *attempt, conn Conn, err error) {
 		l.until = time.Now().Add(l.wait())
 		return
 	}
-	a.up = &held{conn: conn, since: time.Now()}
-	l.up = a.up
+	a.up, l.up = h, h
 	if l.closed {
 		l.discard()
 	}

@@ -155,25 +155,6 @@ func (c *web) refused(ctx context.Context, resp *http.Response, id int64, sessio
 	return Answer{}, c.failed(odd.said(), odd)
 }
 
-// forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and the
-// server stands by it. It reports whether that is sure of the request as well. While eras are asked for it says nothing
-// of the kind.
-func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
-	surely, perhaps := said.forgets(session, session != "")
-	switch {
-	case !c.greeted.Load() || !surely && !perhaps:
-		return false
-	case said.code == codeRevision:
-		c.lose()
-	case !c.isGone(ctx):
-		return false
-	}
-	if surely {
-		c.gone.Store(true)
-	}
-	return surely
-}
-
 // hearsRefusal reads what a response says that is neither an answer nor a stream.
 func (c *web) hearsRefusal(ctx context.Context, resp *http.Response, id int64) (*word, *strange, error) {
 	defer discard(resp.Body)

@@ -85,7 +85,7 @@ func TestHTTPRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(s *server) { s.call = tt.call })
-			c := s.dial(upstream.Options{})
+			c := upstream.Age(s.dial(upstream.Options{}))
 			got, err := call(t.Context(), c, nil)
 			if n := s.count("tools/call"); n != 1 {
 				t.Errorf("it was sent %d times", n)
@@ -135,7 +135,7 @@ func TestHTTPDoubtful(t *testing.T) {
 				status(w, tt.code, tt.kind, strings.ReplaceAll(tt.body, "ID", string(m.ID)))
 			}
 		})
-		c := s.dial(upstream.Options{})
+		c := upstream.Age(s.dial(upstream.Options{}))
 		_, err := call(t.Context(), c, nil)
 		if f := failed(t, err, "status "+strconv.Itoa(tt.code)); f.Unsent || f.Undone || f.Lost {
 			t.Errorf("%s: %+v", name, f)

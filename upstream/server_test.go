@@ -135,9 +135,9 @@ func answer(w http.ResponseWriter, m msg, result string) {
 }
 
 // fault writes an error as JSON.
-func fault(w http.ResponseWriter, m msg, message string) {
+func fault(w http.ResponseWriter, m msg, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, m.ID, message)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message)
 }
 
 // status writes a body with a status.

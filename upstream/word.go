@@ -96,6 +96,7 @@ var forgotten = [...]string{
 	"server not initialized", "session not initialized", "not initialized", "mcp-session-id header is required",
 	"expect initialize request", "unexpected message, expect initialize request",
 	"no transport found for sessionid", "no transport found for session id",
+	"session not found or has expired", "a valid session id is required for non-initialize requests",
 }
 
 // fronts is what they put before that.
@@ -159,7 +160,7 @@ func (w *word) isSure(says, inSession bool) bool {
 func (w *word) isDoubtful(says, inSession bool) bool {
 	switch w.status {
 	case http.StatusNotFound:
-		return inSession && w.code != codeMethod || w.speaks(inSession)
+		return inSession || w.speaks(inSession)
 	case http.StatusGone:
 		return inSession
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:

@@ -36,8 +36,10 @@ func TestHTTPForgotten(t *testing.T) {
 		want       fate
 	}{
 		// The official SDKs, by version, and others.
-		{400, "", "Bad Request: No valid session ID provided", resent},              // Python to 1.25
-		{404, js, rpc("Session not found", `"server-error"`), resent},               // Python
+		{400, "", "Bad Request: No valid session ID provided", resent},    // Python to 1.25
+		{404, js, rpc("Session not found", `"server-error"`), resent},     // Python
+		{404, js, rpc("Session not found or has expired.", `""`), resent}, // PHP, the official one
+		{400, js, rpc("A valid session id is REQUIRED for non-initialize requests.", `""`), resent},
 		{400, js, rpc("Bad Request: Missing session ID", `"server-error"`), resent}, // Python
 		{400, js, rpc("Bad Request: Server not initialized", "null"), resent},       // TypeScript
 		{400, js, rpc("Bad Request: Mcp-Session-Id header is required", "null"), resent},
@@ -107,7 +109,7 @@ func TestHTTPForgotten(t *testing.T) {
 			if s.doubt != nil && !strings.Contains(tt.body, "-32022") {
 				want = kept
 			}
-			c := s.dial(upstream.Options{})
+			c := upstream.Age(s.dial(upstream.Options{}))
 			before := s.count("tools/call")
 			_, err := call(t.Context(), c, nil)
 			got := kept
@@ -147,8 +149,14 @@ func TestHTTPGivenUp(t *testing.T) {
 		"a method that it does not know": {func(w http.ResponseWriter, _ *http.Request, m msg) {
 			status(w, 404, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID))
 		}, false},
-		"an error":   {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, "Method not found") }, false},
-		"a sentence": {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, "Session not found") }, true},
+		"a method that it does not know, among those that it does": {func(w http.ResponseWriter, _ *http.Request, m msg) {
+			status(w, 400, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not one of initialize, tools/list"}}`, m.ID))
+		}, false},
+		"a method that it names": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "text/plain", "cannot handle ping")
+		}, false},
+		"an error":   {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, -32603, "oops") }, false},
+		"a sentence": {func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, -32601, "Session not found") }, true},
 		"no answer":  {func(_ http.ResponseWriter, r *http.Request, _ msg) { <-r.Context().Done() }, false},
 		"no token":   {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 401, "text/plain", "log in") }, false},
 		"broken":     {func(http.ResponseWriter, *http.Request, msg) { panic(http.ErrAbortHandler) }, false},
@@ -161,13 +169,99 @@ func TestHTTPGivenUp(t *testing.T) {
 					status(w, 404, "application/json", `{"detail":"Customer not found"}`)
 				}
 			})
-			c := s.dial(upstream.Options{})
+			c := upstream.Age(s.dial(upstream.Options{}))
 			for range 2 {
 				_, _ = call(t.Context(), c, nil)
 			}
 			if checkLost(t, c, tt.lost); tt.lost {
 				_ = c.Close()
 				s.await("DELETE")
+			}
+		})
+	}
+}
+
+// TestHTTPGivenUpYoung: a connection that has just begun is not given up in doubt, as others may use it, and the next might
+// be as short.
+func TestHTTPGivenUpYoung(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "text/plain", "Customer not found")
+		}
+	})
+	c := s.dial(upstream.Options{})
+	_, _ = call(t.Context(), c, nil)
+	checkLost(t, c, false)
+	if n := s.count("ping"); n != 0 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestHTTPInsists: whoever says three times in a row that a session is not known, and answers in it, answers anybody.
+func TestHTTPInsists(t *testing.T) {
+	for say, lost := range map[string]bool{"...": true, ".. ok .. ok ..": false, "..": false} {
+		s := serve(t, func(s *server) {
+			s.doubt = knows
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				if strings.Contains(string(m.Params), "ok") {
+					answer(w, m, "{}")
+					return
+				}
+				status(w, 404, "text/plain", "Session not found")
+			}
+		})
+		c := s.dial(upstream.Options{})
+		for _, one := range strings.Split(strings.ReplaceAll(strings.ReplaceAll(say, " ", ""), "ok", "o"), "") {
+			params := `{"name":"t"}`
+			if one == "o" {
+				params = `{"name":"ok"}`
+			}
+			if _, err := c.Call(t.Context(), upstream.Request{Method: "tools/call", Params: []byte(params)}, nil); (err == nil) != (one == "o") {
+				t.Errorf("%s: %v", say, err)
+			} else if err != nil && failed(t, err, "").Unsent {
+				t.Errorf("%s: %v", say, err)
+			}
+		}
+		checkLost(t, c, lost)
+	}
+}
+
+// TestHTTPDoubtAsks: what a server asks instead of saying whether it knows a session is refused, and begins no other
+// question, nor is it waited for.
+func TestHTTPDoubtAsks(t *testing.T) {
+	for asked, limit := range map[string]time.Duration{"": 9 * time.Second, "id: 1\nretry: 1\ndata:": 4 * time.Second} {
+		t.Run(asked, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(s *server) {
+				s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+					if m.Method == "" { // an answer
+						status(w, 404, "text/plain", "Session not found")
+						return
+					}
+					status(w, 404, "text/plain", "Customer not found")
+				}
+				s.note = func(w http.ResponseWriter, _ *http.Request) { status(w, 404, "text/plain", "Session not found") }
+				s.listen = func(w http.ResponseWriter, _ *http.Request) { status(w, 404, "text/plain", "Session not found") }
+				s.doubt = func(w http.ResponseWriter, r *http.Request, _ msg) {
+					send := events(w)
+					for i := range 60 {
+						send(`data: {"jsonrpc":"2.0","id":"a%d","method":"ping"}`, i)
+					}
+					if asked != "" {
+						send("%s", asked)
+						return
+					}
+					<-r.Context().Done()
+				}
+			})
+			c, began := upstream.Age(s.dial(upstream.Options{})), time.Now()
+			_, _ = call(t.Context(), c, nil)
+			if took := time.Since(began); took > limit {
+				t.Errorf("it took %v", took)
+			}
+			checkLost(t, c, false)
+			if n := s.count("ping"); n != 1 {
+				t.Errorf("it was asked %d times", n)
 			}
 		})
 	}
@@ -243,7 +337,7 @@ func TestHTTPForgottenNotification(t *testing.T) {
 				s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "unknown session") }
 			}
 		})
-		c := s.dial(upstream.Options{})
+		c := upstream.Age(s.dial(upstream.Options{}))
 		if err := c.Notify(t.Context(), "notifications/cancelled", []byte(`{"requestId":1}`)); err == nil {
 			t.Error("it was taken")
 		}
@@ -261,7 +355,7 @@ func TestHTTPEndlessRefusal(t *testing.T) {
 		}
 	})
 	s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session not found") }
-	c := s.dial(upstream.Options{})
+	c := upstream.Age(s.dial(upstream.Options{}))
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	_, err := call(ctx, c, nil)
@@ -347,7 +441,7 @@ func TestHTTPNoStream(t *testing.T) {
 				s.doubt = func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, code, "text/plain", "who?") }
 			}
 		})
-		c := s.dial(upstream.Options{Events: newRecorder()})
+		c := upstream.Age(s.dial(upstream.Options{Events: newRecorder()}))
 		s.await("GET")
 		s.await("GET")
 		for i := 0; i < 15 && !isOver(c); i++ {
@@ -360,21 +454,26 @@ func TestHTTPNoStream(t *testing.T) {
 // TestHTTPAcrossEras: a server that was exchanged for one of the other era is greeted anew, and one that was not is not.
 func TestHTTPAcrossEras(t *testing.T) {
 	for _, text := range []string{"Bad Request: Server not initialized", "Bad Request: Unsupported protocol version (supported versions: 2025-11-25)"} {
-		for _, exchanged := range []bool{true, false} {
+		for how, exchanged := range map[string]bool{"refused": true, "known": false, "unknown": true, "busy": false} {
 			s := serve(t, func(s *server) {
 				s.modern = true
 				s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
 					status(w, 400, "application/json", `{"jsonrpc":"2.0","error":{"code":-32000,"message":"`+text+`"},"id":null}`)
 				}
 				s.doubt = func(w http.ResponseWriter, r *http.Request, m msg) {
-					if exchanged || m.Method != "server/discover" {
+					switch {
+					case how == "refused" || m.Method != "server/discover":
 						s.call(w, r, m)
-						return
+					case how == "unknown":
+						fault(w, m, -32601, "what?")
+					case how == "busy":
+						status(w, 429, "text/plain", "slow down")
+					default:
+						knows(w, r, m)
 					}
-					knows(w, r, m)
 				}
 			})
-			c := s.dial(upstream.Options{})
+			c := upstream.Age(s.dial(upstream.Options{}))
 			if !c.Info().Modern {
 				t.Fatal("it is of the other era")
 			}
