@@ -3,8 +3,10 @@ package capability
 import (
 	"html"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
@@ -168,11 +170,12 @@ func startsAnew(text string) (made []string) {
 	before := 'x'
 	for i, r := range text {
 		parts := strings.ContainsRune(" ,;|:(<>="+quotes, before) || i > 0 && i == len(front) && isNothing(front)
+		isEnd := strings.ContainsRune("!@#&", before) // of names such as C#, too
 		before = r
-		if !parts || len(made) > maxReadings {
+		if !parts && !isEnd || len(made) > maxReadings {
 			continue
 		}
-		if rest := strings.TrimLeft(text[i:], "@"); isAnew(rest) {
+		if rest := strings.TrimLeft(text[i:], "@"); isAnew(rest) && (parts || rest[0] != '/') {
 			made = append(made, rest)
 		}
 	}
@@ -182,7 +185,7 @@ func startsAnew(text string) (made []string) {
 // isAnew reports whether a text begins at the root, at home or in a parent.
 func isAnew(text string) bool {
 	front, _, _ := strings.Cut(text, "/")
-	return front == "" || front == "~" || front == ".."
+	return text != "" && (front == "" || front == "~" || front == ".." || leavesOff(front))
 }
 
 // beginsAnew reports whether behind ~/ or ./ there is a whole path.
@@ -209,16 +212,24 @@ func kept(seg string) string {
 	}, seg)
 }
 
-// hasHidden reports whether a segment is a parent to who leaves signs out, or ends it at one.
+// hasHidden reports whether a segment is a parent to who leaves out signs, or what is filled in, or ends it at a sign.
 func hasHidden(text string) bool {
 	for seg := range strings.SplitSeq(text, "/") {
-		after, ok := strings.CutPrefix(seg, "..")
-		if ok && after != "" && strings.IndexByte("#?:;,&|", after[0]) >= 0 || seg != ".." && kept(seg) == ".." {
+		if leavesOff(seg) || seg != ".." && strings.IndexByte(seg, '.') >= 0 && kept(filled.ReplaceAllString(seg, "")) == ".." {
 			return true
 		}
 	}
 	return false
 }
+
+// leavesOff reports whether a segment is a parent up to a sign, which is none that names go on with.
+func leavesOff(seg string) bool {
+	after, ok := strings.CutPrefix(seg, "..")
+	return ok && after != "" && after[0] < utf8.RuneSelf && !isWord(rune(after[0])) && strings.IndexByte(".-*[{", after[0]) < 0
+}
+
+// filled is what templates and formats put something for, or nothing: {x}, {{x}}, #{x}, %(x).3s, %-d.
+var filled = regexp.MustCompile(`\{[^{}]*\}|#\([^()]*\)|%(\([^()]*\))?[-+#.0-9]*[A-Za-z]`)
 
 // isOption reports whether a program that is given a text takes it for an option. PowerShell knows longer dashes too.
 func isOption(text string) bool {
@@ -227,7 +238,8 @@ func isOption(text string) bool {
 
 // isProgram reports whether some take a text for a program to run, or a file to write: zsh, Perl, Ruby.
 func isProgram(text string) bool {
-	return strings.IndexByte("=|<>", text[0]) >= 0 || strings.HasSuffix(text, "|")
+	rest := strings.TrimPrefix(text, "+")
+	return rest != "" && strings.IndexByte("=|<>", rest[0]) >= 0 || strings.HasSuffix(text, "|")
 }
 
 // hasInnerURI reports whether a text has a file URI's beginning elsewhere than at its own.

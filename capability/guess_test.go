@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"capgate/capability"
 )
@@ -40,10 +41,19 @@ func TestPathGuesses(t *testing.T) {
 			// what is behind the root
 			"ROOT//src/main.go", "ROOT/~/.ssh/id_rsa", "ROOT/~", "ROOT/.//etc/passwd", "././/etc/passwd", "ROOT/~root/x", "ROOT/=ls", "ROOT/file:///etc/passwd", "ROOT/C:/x", `ROOT/"/etc/passwd"`,
 			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOTNAME/../outside/secret.txt", "ROOTNAME/src/../ok.txt", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
+			// a parent that a sign ends, and one behind a sign of names
+			".. docs", "src/.. docs/.. x", "..'x", "src/..(x)", "..>x", "..=x", "src/a cd ..|e x", "..\u00a0x", "raw-loader!../outside/secret.txt", "x@../outside", "x#../outside", "x&~/y", "x!!../y",
+			// what templates and formats fill in, perhaps with nothing
+			".{x}./outside", "src/.{{x}}./.{{x}}./outside", ".#{x}./outside", ".%(id).0s./outside/x.%(ext)s", ".%Z./outside", ".#(x)./outside", ".%-d./outside",
+			// escapes of C
+			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`,
+			// files that Perl writes
+			"+>x", "+<x", "+>>x",
 			// HTML
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
+			`photos\2024\a.jpg`, `a\b.txt`, "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
 			"frame_%04d.png", "img_%03d.png", "%02d-%02d.md", "out_%1d.png", "a%5d", "100%d", "src/x:y.md", "src/[id]/x", "wow!.md", "a;b",
 			"app/routes/posts.$postId.tsx", "app/routes/$lang.about.tsx", "($lang).about.tsx", "src/$userId/x.ts", "src/$id", "$postId.tsx", "files.$.tsx",
 			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
@@ -118,10 +128,10 @@ func TestPathVariables(t *testing.T) {
 			"src/$HOME", "$home/x", "x/$path", "x/$cwd", "src/$Home", "src/$hOME", "$psHome/x", "x$pwD/y", "x/$idHOME_x", "src/$id_x", "src/$iD2_", "x/${postId}", "x/$(postId)", "x/$$id", "src/$1", "src/$postId$HOME", "$id/etc/passwd", "$postId/etc/passwd", "$postId~/x", "$slug/../../x", "a$postId/../x", "x/$env:userProfile",
 			"x/$^HOME", "$=HOME/x", "$~HOME/x", "$+HOME", "$::env(HOME)/x", "$idé/etc/hostname", "x/$aBé", "$id[1]/etc/x", ".$id[1]./outside", ".$postId:t./outside", ".$postId::x./outside", "src/.$postId'x./x",
 			".$postId->x./outside", "$postId(x)/etc", "x/$buildInputs/y", "x/$userProfile/y", "x/$pId", "x/$shellId", "x/$Id", "x/$aBId", "x/$a1Id", "x/$postIdé",
-			".$postId./outside", "x$postId..", "%1d/etc/passwd", "%01d/etc/passwd", "%1d~/.ssh/id", "%1d-rf", ".%1d./outside",
+			".$postId./outside", "x$postId..", "$lang.$HOME", "$lang.$", "$id-$x.md", ".$id_./outside", "%1d/etc/passwd", "%01d/etc/passwd", "%1d~/.ssh/id", "%1d-rf", ".%1d./outside",
 			"%USERPROFILE%/x", "%04%", "a%0db", "frame_%0d.png", "x%00d", "x%09d",
 		},
-		allow: {"src/$teamSlug/x", "files.$.$id.tsx", "app/($lang)/x", "src/$postId-edit.tsx", "my%20data.csv", "src/$locale/x", "$lang.md", "src/.$postId", "a$postId"},
+		allow: {"src/$teamSlug/x", "files.$.$id.tsx", "app/($lang)/x", "src/$postId-edit.tsx", "my%20data.csv", "src/$locale/x", "$lang.md", "src/.$postId", "a$postId", "src/$lang.$slug.tsx", "src/$lang-$locale.json", "posts.$postId_.edit.tsx", "src/prefix-{$id}.tsx", "src/{-$locale}/x", "$orgSlug.$postId.$id.tsx"},
 	} {
 		for _, arg := range args {
 			p, err := tree.view().Path(arg)
@@ -140,6 +150,21 @@ func TestPathBehindAName(t *testing.T) {
 		p, err := capability.View{Cwd: "/w/x"}.Path(arg)
 		if got := decidePath(table, p, err); got != want {
 			t.Errorf("%s: %s (%q, %s)", arg, got, p.Readings(), p.Opaque())
+		}
+	}
+}
+
+// TestPathManyParents: who climbs again and again keeps nobody busy, as each folder on the way is looked for.
+func TestPathManyParents(t *testing.T) {
+	tree := newFileTree(t)
+	for n, want := range map[int]string{60: allow, 500: deny} {
+		for _, plain := range []bool{true, false} {
+			view, began := tree.view(), time.Now()
+			view.Plain = plain
+			p, err := view.Path(strings.Repeat("src/../", n) + "ok.txt")
+			if got := decidePath(tree.table(t, "."), p, err); got != want || time.Since(began) > 200*time.Millisecond {
+				t.Errorf("%d, plain %v: %s (%s) after %v", n, plain, got, p.Opaque(), time.Since(began))
+			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package capability
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,6 +60,7 @@ var hazards = [...]struct {
 	{opaqueUnread, hasLooseBraces},
 	{opaqueUnread, func(text string) bool { return strings.Contains(text, "[.]") || strings.Contains(text, "[.-.]") }}, // a dot to some
 	{opaqueMany, hasManyAlternatives},
+	{opaqueMany, func(text string) bool { return strings.Count(text, "..") > maxReadings }}, // each is looked up
 }
 
 // spellings returns every text that a path may be read as, the path itself
@@ -204,59 +204,6 @@ func hasDotsSegment(text string) bool {
 		}
 	}
 	return false
-}
-
-// decodePercent resolves %2e and %u002e. An escape that is not one stays.
-func decodePercent(text string) []string {
-	if strings.IndexByte(text, '%') < 0 {
-		return nil
-	}
-	made := make([]byte, 0, len(text))
-	for rest := text; rest != ""; {
-		if b, ok := hexDigits(rest, "%", 2); ok && isFormat(rest, b) {
-			rest = rest[len("%04"):]
-		} else if ok {
-			made, rest = append(made, byte(b)), rest[len("%2e"):]
-		} else if r, ok := hexDigits(rest, "%u", 4); ok {
-			made, rest = utf8.AppendRune(made, rune(r)), rest[len("%u002e"):]
-		} else {
-			made, rest = append(made, rest[0]), rest[1:]
-		}
-	}
-	return []string{string(made)}
-}
-
-// isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d. Who decodes it leaves
-// it out.
-func isFormat(text string, b uint64) bool {
-	_, ok := filledIn(text[1:])
-	return ok && b < ' ' && b != 0 && !unicode.IsSpace(rune(b))
-}
-
-// hexDigits reads n hexadecimal digits after a prefix.
-func hexDigits(text, prefix string, n int) (uint64, bool) {
-	digits, ok := strings.CutPrefix(text, prefix)
-	if !ok || len(digits) < n {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(digits[:n], 16, 32)
-	return v, err == nil
-}
-
-// turnBackslashes reads a backslash as a separator, as nothing, and as the quote of
-// what follows it.
-func turnBackslashes(text string) []string {
-	if strings.IndexByte(text, '\\') < 0 {
-		return nil
-	}
-	var quoted strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		quoted.WriteByte(text[i])
-	}
-	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String()}
 }
 
 // lookalikes are the characters that NFKC, IDNA or a lax reader turns into ones

@@ -34,10 +34,10 @@ var parameters = []string{"id", "slug", "lang", "locale"}
 // by some as one, and letters beyond ASCII are part of a name to some.
 func isNobodys(text string) bool {
 	rest := strings.TrimLeftFunc(text, isWord)
-	name := text[:len(text)-len(rest)]
+	name := strings.TrimSuffix(text[:len(text)-len(rest)], "_")
 	switch {
-	case rest == "", rest[0] == '/', rest[0] == ')':
-	case len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && isWord(rune(rest[1])):
+	case rest == "", rest[0] == '/', rest[0] == ')', rest[0] == '}':
+	case len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && (isWord(rune(rest[1])) || rest[1] == '$' && isNobodys(rest[2:])):
 	default:
 		return false
 	}

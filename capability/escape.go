@@ -1,0 +1,93 @@
+package capability
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// decodePercent resolves %2e and %u002e. An escape that is not one stays.
+func decodePercent(text string) []string {
+	if strings.IndexByte(text, '%') < 0 {
+		return nil
+	}
+	made := make([]byte, 0, len(text))
+	for rest := text; rest != ""; {
+		if b, ok := hexDigits(rest, "%", 2); ok && isFormat(rest, b) {
+			rest = rest[len("%04"):]
+		} else if ok {
+			made, rest = append(made, byte(b)), rest[len("%2e"):]
+		} else if r, ok := hexDigits(rest, "%u", 4); ok {
+			made, rest = utf8.AppendRune(made, rune(r)), rest[len("%u002e"):]
+		} else {
+			made, rest = append(made, rest[0]), rest[1:]
+		}
+	}
+	return []string{string(made)}
+}
+
+// isFormat reports whether an escape of what no name has is a number that is filled in, as in %04d. Who decodes it leaves
+// it out.
+func isFormat(text string, b uint64) bool {
+	_, ok := filledIn(text[1:])
+	return ok && b < ' ' && b != 0 && !unicode.IsSpace(rune(b))
+}
+
+// hexDigits reads n hexadecimal digits after a prefix.
+func hexDigits(text, prefix string, n int) (uint64, bool) {
+	digits, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(digits) < n {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits[:n], 16, 32)
+	return v, err == nil
+}
+
+// turnBackslashes reads a backslash as a separator, as nothing, as the quote of what
+// follows it, and as the beginning of an escape of C.
+func turnBackslashes(text string) []string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return nil
+	}
+	var quoted strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		quoted.WriteByte(text[i])
+	}
+	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String(), decodeC(text)}
+}
+
+// decodeC resolves the escapes \056, \x2e, \u002e and \U0000002e, as tar does, of what can be seen.
+func decodeC(text string) string {
+	made := make([]byte, 0, len(text))
+	for rest := text; rest != ""; {
+		b, size := escapeC(rest)
+		if b < ' ' || b > '~' {
+			b, size = uint64(rest[0]), 1
+		}
+		made, rest = append(made, byte(b)), rest[size:]
+	}
+	return string(made)
+}
+
+// escapeC reads the escape that a text begins with; it is 0 of one that begins with none.
+func escapeC(text string) (b uint64, size int) {
+	for _, e := range [...]struct {
+		sign   string
+		digits int
+	}{{`\x`, 2}, {`\u`, 4}, {`\U`, 8}} {
+		if b, ok := hexDigits(text, e.sign, e.digits); ok {
+			return b, len(e.sign) + e.digits
+		}
+	}
+	digits, ok := strings.CutPrefix(text, `\`)
+	digits = digits[:min(len(digits), 3)]
+	digits = digits[:len(digits)-len(strings.TrimLeft(digits, "01234567"))]
+	if b, err := strconv.ParseUint(digits, 8, 16); ok && err == nil {
+		return b, len(`\`) + len(digits)
+	}
+	return 0, 1
+}
