@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"time"
 
 	"capgate/wire"
@@ -15,9 +16,6 @@ const (
 	// youngTime is how long a connection does not end in doubt, as many would in turn where a server refuses that question
 	// too. It has settled then: its end is no failure to a link.
 	youngTime = settledTime + 500*time.Millisecond
-
-	// maxDoubts is how often in a row a server may say surely that it does not know a connection, and know it when it is asked.
-	maxDoubts = 3
 )
 
 // doubt is the question whether a server still knows a connection. Several may wait for what it says.
@@ -35,20 +33,13 @@ func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	switch {
 	case greeted == 0 || !surely && !perhaps:
 		return false
-	case said.code == codeRevision:
-		c.lose()
 	case !surely && time.Since(time.Unix(0, greeted)) < youngTime:
 		return false
-	case !c.isGone(ctx):
-		if surely && c.doubts.Add(1) >= maxDoubts { // it answers whoever asks
-			c.lose()
-		}
+	case !c.isGone(ctx) || !surely:
 		return false
 	}
-	if surely {
-		c.gone.Store(true)
-	}
-	return surely
+	c.gone.Store(true)
+	return true
 }
 
 // isGone asks the server whether it knows the connection, where what it said may mean that it does not, and ends it then.
@@ -129,6 +120,9 @@ func (c *web) wordOf(failure []byte) *word {
 	return w
 }
 
+// ofMethod finds what is said of a method that is not known.
+var ofMethod = regexp.MustCompile(`(?i)\bping\b|\b(unknown|unsupported|invalid) method\b|\bmethod (is )?(unknown|not (found|supported|allowed|implemented))\b`)
+
 // disowns reports whether what answers the question for a connection says that it is not known. Who does not know the
 // question has looked at it, and so at its session; who does not know the one for its era is of the other.
 func (w *word) disowns(st *stance) bool {
@@ -138,7 +132,7 @@ func (w *word) disowns(st *stance) bool {
 		return true
 	case st.info.Modern:
 		return w.code == codeMethod || surely || perhaps
-	case w.code == codeMethod || w.has("method", ping):
+	case w.code == codeMethod || ofMethod.MatchString(w.text):
 		return false
 	}
 	return surely || perhaps

@@ -111,11 +111,8 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if !ok {
 		return x.refused(x.ctx, resp, x.id, x.stance.session)
 	}
-	switch {
-	case answer.Error != nil && x.stance.session != "" && isForgotten(x.wordOf(answer.Error).text, x.stance.session):
+	if answer.Error != nil && isForgotten(x.wordOf(answer.Error).text, x.stance.session) && x.greeted.Load() != 0 {
 		x.isGone(x.ctx)
-	case answer.Result != nil && x.doubts.Load() != 0:
-		x.doubts.Store(0)
 	}
 	return answer, err
 }

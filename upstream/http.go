@@ -52,7 +52,6 @@ type web struct {
 	heard    chan struct{} // closed by it, when the server has said whether it can be listened to
 	doubting sync.Mutex    // of doubt
 	doubt    *doubt        // that is under way, or has found that the connection is gone
-	doubts   atomic.Int32  // that it has answered in a row
 	done     chan struct{}
 }
 

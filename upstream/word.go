@@ -142,9 +142,6 @@ func (w *word) forgets(session string, inSession bool) (surely, perhaps bool) {
 // isSure reports whether what is said, or that nothing is there, is of the session. The protocol has 404 for it, which is
 // also how a server says something of our request.
 func (w *word) isSure(says, inSession bool) bool {
-	if w.ours {
-		return says && inSession && w.status == http.StatusNotFound
-	}
 	switch w.status {
 	case http.StatusNotFound:
 		return says || inSession && w.page
