@@ -60,12 +60,13 @@ func turnBackslashes(text string) []string {
 	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String(), decodeC(text)}
 }
 
-// decodeC resolves the escapes \056, \x2e, \u002e and \U0000002e, as tar does, of what can be seen.
+// decodeC resolves the escapes \056, \0056, \x2e, \u2e and \U0000002e, as tar and echo do, where they are of a name or
+// part it. Others are more likely folders that are called like a number.
 func decodeC(text string) string {
 	made := make([]byte, 0, len(text))
 	for rest := text; rest != ""; {
 		b, size := escapeC(rest)
-		if b < ' ' || b > '~' {
+		if b > '~' || !isWord(rune(b)) && strings.IndexByte("./~-", byte(b)) < 0 {
 			b, size = uint64(rest[0]), 1
 		}
 		made, rest = append(made, byte(b)), rest[size:]
@@ -75,19 +76,29 @@ func decodeC(text string) string {
 
 // escapeC reads the escape that a text begins with; it is 0 of one that begins with none.
 func escapeC(text string) (b uint64, size int) {
-	for _, e := range [...]struct {
-		sign   string
-		digits int
-	}{{`\x`, 2}, {`\u`, 4}, {`\U`, 8}} {
-		if b, ok := hexDigits(text, e.sign, e.digits); ok {
-			return b, len(e.sign) + e.digits
+	rest, ok := strings.CutPrefix(text, `\`)
+	if !ok || rest == "" {
+		return 0, 1
+	}
+	if i := strings.IndexByte("xuU", rest[0]); i >= 0 {
+		b, n := number(rest[1:], 16, 2<<i)
+		return b, len(`\x`) + n
+	}
+	if b, n := number(rest, 8, 4); rest[0] == '0' && b <= '~' { // as echo has it
+		return b, len(`\`) + n
+	}
+	b, n := number(rest, 8, 3)
+	return b, len(`\`) + n
+}
+
+// number reads up to some digits.
+func number(text string, base, most int) (v uint64, digits int) {
+	for ; digits < min(len(text), most); digits++ {
+		d := strings.IndexByte("0123456789abcdef"[:base], text[digits]|0x20)
+		if d < 0 {
+			break
 		}
+		v = v*uint64(base) + uint64(d) //nolint:gosec // neither is negative
 	}
-	digits, ok := strings.CutPrefix(text, `\`)
-	digits = digits[:min(len(digits), 3)]
-	digits = digits[:len(digits)-len(strings.TrimLeft(digits, "01234567"))]
-	if b, err := strconv.ParseUint(digits, 8, 16); ok && err == nil {
-		return b, len(`\`) + len(digits)
-	}
-	return 0, 1
+	return v, digits
 }

@@ -3,7 +3,6 @@ package capability
 import (
 	"html"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -212,10 +211,12 @@ func kept(seg string) string {
 	}, seg)
 }
 
-// hasHidden reports whether a segment is a parent to who leaves out signs, or what is filled in, or ends it at a sign.
+// hasHidden reports whether a segment is a parent to who leaves signs out, or ends it at one, or whether a parent is
+// another where a segment of signs is left out.
 func hasHidden(text string) bool {
+	climbs := hasParent(text)
 	for seg := range strings.SplitSeq(text, "/") {
-		if leavesOff(seg) || seg != ".." && strings.IndexByte(seg, '.') >= 0 && kept(filled.ReplaceAllString(seg, "")) == ".." {
+		if leavesOff(seg) || seg != ".." && kept(seg) == ".." || climbs && seg != "" && isNothing(seg) {
 			return true
 		}
 	}
@@ -227,9 +228,6 @@ func leavesOff(seg string) bool {
 	after, ok := strings.CutPrefix(seg, "..")
 	return ok && after != "" && after[0] < utf8.RuneSelf && !isWord(rune(after[0])) && strings.IndexByte(".-*[{", after[0]) < 0
 }
-
-// filled is what templates and formats put something for, or nothing: {x}, {{x}}, #{x}, %(x).3s, %-d.
-var filled = regexp.MustCompile(`\{[^{}]*\}|#\([^()]*\)|%(\([^()]*\))?[-+#.0-9]*[A-Za-z]`)
 
 // isOption reports whether a program that is given a text takes it for an option. PowerShell knows longer dashes too.
 func isOption(text string) bool {

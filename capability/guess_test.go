@@ -43,17 +43,17 @@ func TestPathGuesses(t *testing.T) {
 			"ROOTNAME//etc/passwd", "ROOTNAME/~/x", "ROOTNAME/../outside/secret.txt", "ROOTNAME/src/../ok.txt", "ROOT/:(top)x", "ROOT/ /etc/passwd", "ROOT/%2fetc", "ROOT/#/etc/passwd",
 			// a parent that a sign ends, and one behind a sign of names
 			".. docs", "src/.. docs/.. x", "..'x", "src/..(x)", "..>x", "..=x", "src/a cd ..|e x", "..\u00a0x", "raw-loader!../outside/secret.txt", "x@../outside", "x#../outside", "x&~/y", "x!!../y",
-			// what templates and formats fill in, perhaps with nothing
-			".{x}./outside", "src/.{{x}}./.{{x}}./outside", ".#{x}./outside", ".%(id).0s./outside/x.%(ext)s", ".%Z./outside", ".#(x)./outside", ".%-d./outside",
+			// a folder of signs that is left out, and the parent of another, then
+			"src/!/../../outside", "x/#/../..",
 			// escapes of C
-			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`,
+			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`, `src/.\0056/.\0056/outside`, `.\u2e/outside`, `.\u02e/x`, `.\U2e/x`, `.\x2E/x`, `\0176/.ssh`,
 			// files that Perl writes
 			"+>x", "+<x", "+>>x",
 			// HTML
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
-			`photos\2024\a.jpg`, `a\b.txt`, "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
+			`photos\2024\a.jpg`, `a\b.txt`, `week\44\notes.md`, `week\40\x`, `week\56\x`, `photos\72\a.jpg`, `DCIM\133APPLE\IMG_0001.JPG`, `src\x24\a`, `src\u\a`, `a\9`, `a\`, `a\0`, `a\0567`, "%Y.%m.%d", "{major}.{minor}.{patch}", "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
 			"frame_%04d.png", "img_%03d.png", "%02d-%02d.md", "out_%1d.png", "a%5d", "100%d", "src/x:y.md", "src/[id]/x", "wow!.md", "a;b",
 			"app/routes/posts.$postId.tsx", "app/routes/$lang.about.tsx", "($lang).about.tsx", "src/$userId/x.ts", "src/$id", "$postId.tsx", "files.$.tsx",
 			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
@@ -142,11 +142,11 @@ func TestPathVariables(t *testing.T) {
 	}
 }
 
-// TestPathBehindAName: who cuts off what the root is called climbs from there.
+// TestPathBehindAName: who cuts off what the root is called climbs from there, as does who leaves out a folder of signs.
 func TestPathBehindAName(t *testing.T) {
 	table := new(capability.PathTable)
 	table.Subtree("/w/x", 0)
-	for arg, want := range map[string]string{"x/../y": deny, "x/y/../z": deny, "x/y": allow, "y/../x": allow} {
+	for arg, want := range map[string]string{"x/../y": deny, "x/y/../z": deny, "x/y": allow, "y/../x": allow, "y/!/../z": deny, "y/#/../../z": deny} {
 		p, err := capability.View{Cwd: "/w/x"}.Path(arg)
 		if got := decidePath(table, p, err); got != want {
 			t.Errorf("%s: %s (%q, %s)", arg, got, p.Readings(), p.Opaque())
