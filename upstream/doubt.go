@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"capgate/wire"
@@ -132,7 +133,7 @@ func (w *word) disowns(st *stance) bool {
 		return true
 	case st.info.Modern:
 		return w.code == codeMethod || surely || perhaps
-	case w.code == codeMethod || ofMethod.MatchString(w.text):
+	case w.code == codeMethod || ofMethod.MatchString(w.text) && !strings.Contains(strings.ToLower(w.text), "session"):
 		return false
 	}
 	return surely || perhaps

@@ -263,6 +263,16 @@ func (c *web) unfit(text string) *Failed {
 // lose says that the session is gone. What is in flight may still be answered.
 func (c *web) lose() { c.finished.Do(func() { close(c.done) }) }
 
+// isOver reports whether the session is gone.
+func (c *web) isOver() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close ends what is in flight, and the session.
 func (c *web) Close() error {
 	c.closing.Do(func() {

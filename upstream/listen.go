@@ -97,7 +97,7 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
 		err := x.refusesStream(resp, x.listened)
 		x.log.Debug("the server has no stream to listen to", "error", err)
-		return passes(resp.StatusCode)
+		return passes(resp.StatusCode) || x.listened && resp.StatusCode != http.StatusMethodNotAllowed && !x.isOver()
 	}
 	x.listened = true
 	defer func() { _ = resp.Body.Close() }()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -128,6 +129,8 @@ func (c *web) readWhole(body io.Reader, length int64, into *[]byte) ([]byte, err
 
 // discard reads the little that a body may still hold, and closes it.
 func discard(body io.ReadCloser) {
+	late := time.AfterFunc(refusalTime, func() { _ = body.Close() })
+	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxDiscard)
 	_ = body.Close()
 }

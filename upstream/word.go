@@ -17,6 +17,7 @@ type word struct {
 	failure    []byte // the error of the protocol that it is, nil if it is none
 	code       int64  // of that
 	text       string // what it says, as far as it can be read
+	around     string // that, and what is said with it
 	ours       bool   // it names our request, which was read, then
 	page       bool   // it is of a web server, and of no program that has looked at the request
 	challenges bool   // it asks for a token
@@ -48,9 +49,11 @@ func readWord(doc *wire.Doc, resp *http.Response, body []byte, cut bool, id stri
 		w.page = true
 	case cut, coding != "" && coding != "identity", kind == mediaEvents: // what it says is not all that can be read
 	case isJSON && doc.Parse(body, wire.Limits{Bytes: maxRefusal}) == nil:
+		w.around = string(body[:min(len(body), maxSpeech)])
 		w.readJSON(doc.Root(), kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest, id)
 	case !isJSON:
 		w.text = string(body[:min(len(body), maxSpeech)])
+		w.around = w.text
 		w.page = start[0] == '<' || slices.Contains(pages[:], strings.ToLower(strings.TrimSpace(w.text)))
 	}
 	return w
@@ -120,13 +123,13 @@ func isForgotten(text, session string) bool {
 
 // has reports whether some word is in what it says.
 func (w *word) has(words ...string) bool {
-	text := strings.ToLower(w.text)
+	text := strings.ToLower(w.around)
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // speaks reports whether it has to do with the connection, in words that a server may have for what it did as well.
 func (w *word) speaks(inSession bool) bool {
-	return w.has("initialize", "session id", "session-id", "protocol version") || inSession && w.has("session")
+	return w.has("initializ", "session id", "session-id", "protocol version", "protocol-version") || inSession && w.has("session")
 }
 
 // forgets reports whether the server says that it does not know the session any more, nor what is spoken: surely when
