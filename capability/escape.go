@@ -57,15 +57,15 @@ func turnBackslashes(text string) []string {
 		}
 		quoted.WriteByte(text[i])
 	}
-	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String(), decodeC(text)}
+	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String(), decodeC(text, false), decodeC(text, true)}
 }
 
-// decodeC resolves the escapes \056, \0056, \x2e, \u2e and \U0000002e, as tar and echo do, where they are of a name or
-// part it. Others are more likely folders that are called like a number.
-func decodeC(text string) string {
+// decodeC resolves the escapes \056, \x2e, \u2e and \U0000002e, as tar does, and as echo does \0056, where they are of a name
+// or part it. Others are more likely folders that are called like a number.
+func decodeC(text string, echo bool) string {
 	made := make([]byte, 0, len(text))
 	for rest := text; rest != ""; {
-		b, size := escapeC(rest)
+		b, size := escapeC(rest, echo)
 		if b > '~' || !isWord(rune(b)) && strings.IndexByte("./~-", byte(b)) < 0 {
 			b, size = uint64(rest[0]), 1
 		}
@@ -75,7 +75,7 @@ func decodeC(text string) string {
 }
 
 // escapeC reads the escape that a text begins with; it is 0 of one that begins with none.
-func escapeC(text string) (b uint64, size int) {
+func escapeC(text string, echo bool) (b uint64, size int) {
 	rest, ok := strings.CutPrefix(text, `\`)
 	if !ok || rest == "" {
 		return 0, 1
@@ -84,11 +84,12 @@ func escapeC(text string) (b uint64, size int) {
 		b, n := number(rest[1:], 16, 2<<i)
 		return b, len(`\x`) + n
 	}
-	if b, n := number(rest, 8, 4); rest[0] == '0' && b <= '~' { // as echo has it
-		return b, len(`\`) + n
+	most := 3
+	if echo && rest[0] == '0' {
+		most = 4
 	}
-	b, n := number(rest, 8, 3)
-	return b, len(`\`) + n
+	b, n := number(rest, 8, most)
+	return b & 0xff, len(`\`) + n // of more, a byte is taken
 }
 
 // number reads up to some digits.

@@ -212,13 +212,14 @@ func kept(seg string) string {
 }
 
 // hasHidden reports whether a segment is a parent to who leaves signs out, or ends it at one, or whether a parent is
-// another where a segment of signs is left out.
+// another where a segment of signs in front of it is left out.
 func hasHidden(text string) bool {
-	climbs := hasParent(text)
+	left := false // a segment of signs
 	for seg := range strings.SplitSeq(text, "/") {
-		if leavesOff(seg) || seg != ".." && kept(seg) == ".." || climbs && seg != "" && isNothing(seg) {
+		if leavesOff(seg) || seg != ".." && kept(seg) == ".." || left && seg == ".." {
 			return true
 		}
+		left = left || seg != "" && isNothing(seg)
 	}
 	return false
 }

@@ -46,14 +46,14 @@ func TestPathGuesses(t *testing.T) {
 			// a folder of signs that is left out, and the parent of another, then
 			"src/!/../../outside", "x/#/../..",
 			// escapes of C
-			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`, `src/.\0056/.\0056/outside`, `.\u2e/outside`, `.\u02e/x`, `.\U2e/x`, `.\x2E/x`, `\0176/.ssh`,
+			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`, `src/.\0056/.\0056/outside`, `.\456/outside`, `.\0456/outside`, `.\u2e/outside`, `.\u02e/x`, `.\U2e/x`, `.\x2E/x`, `\0176/.ssh`,
 			// files that Perl writes
 			"+>x", "+<x", "+>>x",
 			// HTML
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
-			`photos\2024\a.jpg`, `a\b.txt`, `week\44\notes.md`, `week\40\x`, `week\56\x`, `photos\72\a.jpg`, `DCIM\133APPLE\IMG_0001.JPG`, `src\x24\a`, `src\u\a`, `a\9`, `a\`, `a\0`, `a\0567`, "%Y.%m.%d", "{major}.{minor}.{patch}", "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
+			`photos\2024\a.jpg`, `a\b.txt`, `week\44\notes.md`, `week\40\x`, `week\56\x`, `photos\72\a.jpg`, `DCIM\133APPLE\IMG_0001.JPG`, `src\x24\a`, `src\u\a`, `a\9`, `a\`, `a\0`, `a\0567`, "src/../+", "%Y.%m.%d", "{major}.{minor}.{patch}", "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
 			"frame_%04d.png", "img_%03d.png", "%02d-%02d.md", "out_%1d.png", "a%5d", "100%d", "src/x:y.md", "src/[id]/x", "wow!.md", "a;b",
 			"app/routes/posts.$postId.tsx", "app/routes/$lang.about.tsx", "($lang).about.tsx", "src/$userId/x.ts", "src/$id", "$postId.tsx", "files.$.tsx",
 			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
@@ -138,6 +138,16 @@ func TestPathVariables(t *testing.T) {
 			if got := decidePath(tree.table(t, "."), p, err); got != want {
 				t.Errorf("%s: %s (readings %q, opaque %q, error %v)", arg, got, p.Readings(), p.Opaque(), err)
 			}
+		}
+	}
+}
+
+// TestPathEscapesOfC: to echo an octal escape may have a digit more than to C.
+func TestPathEscapesOfC(t *testing.T) {
+	for arg, want := range map[string]string{`a\0607`: "/w/a07", `a\0141`: "/w/aa", `a\0541`: "/w/aa"} {
+		p, err := capability.View{Cwd: "/w"}.Path(arg)
+		if !slices.Contains(p.Readings(), want) {
+			t.Errorf("%s: %q, %v", arg, p.Readings(), err)
 		}
 	}
 }

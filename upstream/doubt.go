@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"capgate/wire"
@@ -117,6 +116,7 @@ func (c *web) wordOf(failure []byte) *word {
 		w.code, _ = code.Int64()
 		message, _ := doc.Root().Get("message")
 		w.text, _ = message.Str()
+		w.around = string(failure)
 	}
 	return w
 }
@@ -133,7 +133,7 @@ func (w *word) disowns(st *stance) bool {
 		return true
 	case st.info.Modern:
 		return w.code == codeMethod || surely || perhaps
-	case w.code == codeMethod || ofMethod.MatchString(w.text) && !strings.Contains(strings.ToLower(w.text), "session"):
+	case w.code == codeMethod || ofMethod.MatchString(w.text) && !w.has("session"):
 		return false
 	}
 	return surely || perhaps

@@ -33,6 +33,9 @@ func TestHTTPGivenUp(t *testing.T) {
 		"a session that it names": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "text/plain", "cannot handle ping: session unknown")
 		}, true},
+		"a session that it names aside": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "application/json", `{"error":"Cannot handle ping","detail":"Session s-1 is unknown"}`)
+		}, true},
 		"a method that it names": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "text/plain", "cannot handle ping")
 		}, false},

@@ -97,7 +97,7 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
 		err := x.refusesStream(resp, x.listened)
 		x.log.Debug("the server has no stream to listen to", "error", err)
-		return passes(resp.StatusCode) || x.listened && resp.StatusCode != http.StatusMethodNotAllowed && !x.isOver()
+		return passes(resp.StatusCode) || x.listened && mayPass(resp.StatusCode) && !x.isOver()
 	}
 	x.listened = true
 	defer func() { _ = resp.Body.Close() }()
@@ -138,6 +138,11 @@ func passes(status int) bool {
 		return false
 	}
 	return status >= http.StatusInternalServerError
+}
+
+// mayPass reports whether what a status says may be over later, where there was a stream before.
+func mayPass(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusBadRequest
 }
 
 // subscribe is the same in the modern era, where the stream is an answer that does

@@ -49,8 +49,8 @@ func readWord(doc *wire.Doc, resp *http.Response, body []byte, cut bool, id stri
 		w.page = true
 	case cut, coding != "" && coding != "identity", kind == mediaEvents: // what it says is not all that can be read
 	case isJSON && doc.Parse(body, wire.Limits{Bytes: maxRefusal}) == nil:
-		w.around = string(body[:min(len(body), maxSpeech)])
 		w.readJSON(doc.Root(), kind == mediaJSON && resp.StatusCode >= http.StatusBadRequest, id)
+		w.around = string(body[:min(len(body), maxSpeech)]) + "\n" + w.text // which may be further behind
 	case !isJSON:
 		w.text = string(body[:min(len(body), maxSpeech)])
 		w.around = w.text

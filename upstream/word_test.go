@@ -78,6 +78,7 @@ func TestHTTPForgotten(t *testing.T) {
 		{400, js, rpc("Bad Request: Unsupported MCP-Protocol-Version: 2025-11-25", "null"), anew}, // Rust
 		{400, js, `{"statusCode":400,"message":"Invalid session ID","error":"Bad Request"}`, anew},
 		{400, js, `{"detail":{"error":"Invalid session"}}`, anew},
+		{400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"data":"` + strings.Repeat("x", 5000) + `","message":"The session is gone"},"id":null}`, anew},
 		{400, js, rpc("Received tools/call before initialization was complete", "ID"), anew},
 		{400, js, rpc("Bad Request: No valid session ID provided", "ID"), resent}, // TypeScript, copied
 		{200, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
