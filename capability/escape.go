@@ -44,8 +44,8 @@ func hexDigits(text, prefix string, n int) (uint64, bool) {
 	return v, err == nil
 }
 
-// turnBackslashes reads a backslash as a separator, as nothing, as the quote of what
-// follows it, and as the beginning of an escape of C.
+// turnBackslashes reads a backslash as a separator, as nothing, and as the quote of
+// what follows it.
 func turnBackslashes(text string) []string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return nil
@@ -57,7 +57,7 @@ func turnBackslashes(text string) []string {
 		}
 		quoted.WriteByte(text[i])
 	}
-	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String(), decodeC(text, false), decodeC(text, true)}
+	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String()}
 }
 
 // decodeC resolves the escapes \056, \x2e, \u2e and \U0000002e, as tar does, and as echo does \0056, where they are of a name

@@ -10,7 +10,7 @@ import (
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
 // as [rewrites] are.
-var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unset, unescape, startsAnew}
+var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unset, unescape, uncode, startsAnew}
 
 // baits are the texts that are more than a path to somebody who has not looked at it.
 var baits = [...]struct {
@@ -158,6 +158,14 @@ func unescape(text string) []string {
 		return nil
 	}
 	return []string{html.UnescapeString(text)}
+}
+
+// uncode writes what is escaped as in C.
+func uncode(text string) []string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return nil
+	}
+	return []string{decodeC(text, false), decodeC(text, true)}
 }
 
 // startsAnew returns the whole paths that follow a sign which parts lists, or one in front that somebody leaves out.

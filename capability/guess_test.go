@@ -77,7 +77,7 @@ func TestPathWithoutGuesses(t *testing.T) {
 	tree := newFileTree(t)
 	view := tree.view()
 	view.Plain = true
-	for _, arg := range []string{"@link_out", "-rf", "=ls", "link_out:10", "link_out#L1", "#/etc/passwd", "a, /etc/passwd", "AT&amp;T", tree.root + "//src/main.go", tree.root + "/~/x"} {
+	for _, arg := range []string{"@link_out", "-rf", "=ls", "link_out:10", "link_out#L1", "#/etc/passwd", "a, /etc/passwd", "AT&amp;T", `lin\153_out`, tree.root + "//src/main.go", tree.root + "/~/x"} {
 		p, err := view.Path(arg)
 		if got := decidePath(tree.table(t, "."), p, err); got != allow {
 			t.Errorf("%s: %s (readings %q, opaque %q)", arg, got, p.Readings(), p.Opaque())
