@@ -31,9 +31,9 @@ func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	greeted := c.greeted.Load()
 	surely, perhaps := said.forgets(session, session != "")
 	switch {
-	case greeted == 0 || !surely && !perhaps:
+	case greeted == nil || !surely && !perhaps:
 		return false
-	case !surely && time.Since(time.Unix(0, greeted)) < youngTime:
+	case !surely && time.Since(*greeted) < youngTime:
 		return false
 	case !c.isGone(ctx) || !surely:
 		return false

@@ -111,7 +111,7 @@ func (x *exchange) run(r Request) (Answer, error) {
 	if !ok {
 		return x.refused(x.ctx, resp, x.id, x.stance.session)
 	}
-	if answer.Error != nil && isForgotten(x.wordOf(answer.Error).text, x.stance.session) && x.greeted.Load() != 0 {
+	if answer.Error != nil && isForgotten(x.wordOf(answer.Error).text, x.stance.session) && x.greeted.Load() != nil {
 		x.isGone(x.ctx)
 	}
 	return answer, err

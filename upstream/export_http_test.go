@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"testing"
+	"time"
 )
 
 // Event is an event as the reader of streams found it.
@@ -29,7 +30,7 @@ func ReadEvents(r io.Reader, limit int) (events []Event, err error) {
 // Age has a connection over HTTP have lasted.
 func Age(c Conn) Conn {
 	if web, ok := c.(*web); ok {
-		web.greeted.Store(1)
+		web.greeted.Store(new(time.Time))
 	}
 	return c
 }

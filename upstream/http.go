@@ -42,9 +42,9 @@ type web struct {
 	changing sync.Mutex // held to change stance
 	stance   atomic.Pointer[stance]
 
-	greeted  atomic.Int64    // when the handshake was over: what is refused from here on may be for the connection's sake
-	gone     atomic.Bool     // the server has said that it does not know the session
-	life     context.Context //nolint:containedctx // of everything in flight
+	greeted  atomic.Pointer[time.Time] // when the handshake was over: what is refused from here on may be for the connection's sake
+	gone     atomic.Bool               // the server has said that it does not know the session
+	life     context.Context           //nolint:containedctx // of everything in flight
 	end      context.CancelCauseFunc
 	closing  sync.Once
 	finished sync.Once
@@ -87,7 +87,7 @@ func dialWeb(ctx context.Context, t *target, o Options) (Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	c.greeted.Store(time.Now().UnixNano())
+	c.greeted.Store(new(time.Now()))
 	if o.Events != nil {
 		go c.listen(info)
 		c.awaitStream(ctx, info)

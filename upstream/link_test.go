@@ -277,6 +277,23 @@ func TestLinkUnsteady(t *testing.T) {
 	})
 }
 
+// TestLinkSettles: a connection has lasted since it was made, however long its lists took: its end is no failure to start.
+func TestLinkSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDialer{}
+		l := upstream.NewLink("files", d.dial, upstream.LinkOptions{
+			OnUp: func(context.Context, upstream.Conn) error { time.Sleep(2 * time.Second); return nil },
+		})
+		for _, want := range []string{"1", "2", "3"} {
+			if got, err := do(t, l); got != want || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+			_ = d.conns[len(d.conns)-1].Close()
+		}
+		l.Close()
+	})
+}
+
 func TestLinkOnUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDialer{}

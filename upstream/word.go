@@ -18,7 +18,6 @@ type word struct {
 	code       int64  // of that
 	text       string // what it says, as far as it can be read
 	around     string // that, and what is said with it
-	ours       bool   // it names our request, which was read, then
 	page       bool   // it is of a web server, and of no program that has looked at the request
 	challenges bool   // it asks for a token
 }
@@ -83,8 +82,8 @@ func (w *word) readJSON(root wire.Value, isAnswer bool, id string) {
 	code, _ := failure.Get("code")
 	w.code, _ = code.Int64()
 	whose, _ := root.Get("id")
-	w.ours = isAnswer && whose.Kind() == wire.Number && string(whose.Raw()) == id
-	if isAnswer && (w.ours || whose.Kind() == wire.Null || whose.Kind() == wire.Invalid) {
+	isOurs := whose.Kind() == wire.Number && string(whose.Raw()) == id
+	if isAnswer && (isOurs || whose.Kind() == wire.Null || whose.Kind() == wire.Invalid) {
 		w.failure = disowned(failure, "data")
 	}
 }
@@ -151,7 +150,7 @@ func (w *word) isSure(says, inSession bool) bool {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusGone:
 		return says
 	case http.StatusUnauthorized: // mostly of a login that is over
-		return says && w.has("not found") && !w.challenges
+		return says && strings.Contains(strings.ToLower(w.text), "not found") && !w.challenges
 	}
 	return false
 }

@@ -219,6 +219,24 @@ func TestHTTPEndlessRefusal(t *testing.T) {
 	checkLost(t, c, true)
 }
 
+// TestHTTPStallingRefusal: nor is the rest of a refusal of which no more is read.
+func TestHTTPStallingRefusal(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(s *server) {
+		s.call = func(w http.ResponseWriter, r *http.Request, _ msg) {
+			status(w, 500, "text/plain", strings.Repeat("x", 1<<20))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	_, err := call(ctx, s.dial(upstream.Options{}), nil)
+	if failed(t, err, "status 500"); ctx.Err() != nil {
+		t.Error("it was waited for")
+	}
+}
+
 // TestHTTPUnreadRefusal: what nobody could read says of nothing that it was not executed.
 func TestHTTPUnreadRefusal(t *testing.T) {
 	s := serve(t, func(s *server) {
@@ -235,7 +253,7 @@ func TestHTTPUnreadRefusal(t *testing.T) {
 
 // TestHTTPForgottenUnauthorized: no token is renewed, and none asked for, where a 401 is for the session's sake.
 func TestHTTPForgottenUnauthorized(t *testing.T) {
-	for body, renewals := range map[string]int32{"Unauthorized: Session not found": 0, "who are you?": 1, "Session expired": 1, "Session not found, said of a token": 1, "Session not found.": 1} {
+	for body, renewals := range map[string]int32{"Unauthorized: Session not found": 0, "who are you?": 1, "Session expired": 1, "Session not found, said of a token": 1, "Session not found.": 1, `{"error":"Session expired","detail":"not found"}`: 1} {
 		s := serve(t, func(s *server) {
 			s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
 				if body == "Session not found." {
@@ -255,7 +273,7 @@ func TestHTTPForgottenUnauthorized(t *testing.T) {
 			},
 		}, upstream.Options{})
 		_, err := call(t.Context(), c, nil)
-		if f := failed(t, err, ""); f.Lost != (renewals == 0) || renewed.Load() != renewals || !strings.Contains(err.Error(), body) {
+		if f := failed(t, err, ""); f.Lost != (renewals == 0) || renewed.Load() != renewals || !strings.Contains(err.Error(), strings.ReplaceAll(body, `"`, `\"`)) {
 			t.Errorf("%s: %v, renewed %d times", body, err, renewed.Load())
 		}
 	}
