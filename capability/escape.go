@@ -60,36 +60,50 @@ func turnBackslashes(text string) []string {
 	return []string{strings.ReplaceAll(text, `\`, "/"), strings.ReplaceAll(text, `\`, ""), quoted.String()}
 }
 
-// decodeC resolves the escapes \056, \x2e, \u2e and \U0000002e, as tar does, and as echo does \0056, where they are of a name
-// or part it. Others are more likely folders that are called like a number.
+// decodeC resolves the escapes \056, \x2e, \u2e, \U0000002e and \u{2e}, as tar does, and as echo does \0056, where they are of
+// a name or part it, as look-alikes are. Others are more likely folders that are called like a number.
 func decodeC(text string, echo bool) string {
 	made := make([]byte, 0, len(text))
 	for rest := text; rest != ""; {
-		b, size := escapeC(rest, echo)
-		if b > '~' || !isWord(rune(b)) && strings.IndexByte("./~-", byte(b)) < 0 {
-			b, size = uint64(rest[0]), 1
+		r, size := escapeC(rest, echo)
+		as, signs := lookalike(r), "./~-"
+		if size > 1 && isLetter(rest[1]) {
+			signs += `\%` // which begin another escape
 		}
-		made, rest = append(made, byte(b)), rest[size:]
+		if size == 1 || !strings.ContainsFunc(as, isWord) && strings.Trim(as, signs) != "" {
+			as, size = rest[:1], 1
+		}
+		made, rest = append(made, as...), rest[size:]
 	}
 	return string(made)
 }
 
-// escapeC reads the escape that a text begins with; it is 0 of one that begins with none.
-func escapeC(text string, echo bool) (b uint64, size int) {
+// escapeC reads the escape that a text begins with. The size is 1 where it begins with none.
+func escapeC(text string, echo bool) (r rune, size int) {
 	rest, ok := strings.CutPrefix(text, `\`)
 	if !ok || rest == "" {
 		return 0, 1
 	}
-	if i := strings.IndexByte("xuU", rest[0]); i >= 0 {
-		b, n := number(rest[1:], 16, 2<<i)
-		return b, len(`\x`) + n
+	form := strings.IndexByte("xuUo", rest[0])
+	if form < 0 {
+		most := 3
+		if echo && rest[0] == '0' {
+			most = 4
+		}
+		b, n := number(rest, 8, most)
+		return rune(b & 0xff), len(`\`) + n // of more, a byte is taken
 	}
-	most := 3
-	if echo && rest[0] == '0' {
-		most = 4
+	base, most := [...]int{16, 16, 16, 8}[form], [...]int{2, 4, 8, 0}[form]
+	if inner, _, ok := strings.Cut(rest[1:], "}"); ok && strings.HasPrefix(inner, "{") {
+		if v, n := number(inner[1:], base, len(inner)); n == len(inner)-1 && v <= unicode.MaxRune {
+			return rune(v), len(`\x{}`) + n
+		}
 	}
-	b, n := number(rest, 8, most)
-	return b & 0xff, len(`\`) + n // of more, a byte is taken
+	v, n := number(rest[1:], base, most)
+	if n == 0 {
+		return 0, 1
+	}
+	return rune(min(v, unicode.MaxRune+1)), len(`\x`) + n //nolint:gosec // it is none of more
 }
 
 // number reads up to some digits.

@@ -9,8 +9,27 @@ import (
 )
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
-// as [rewrites] are.
-var guesses = [...]func(text string) []string{unmention, unplace, unscheme, untail, unformat, unset, unescape, uncode, startsAnew}
+// as [rewrites] are. Those that part a text at signs are made where such a sign is written, or something escaped: for a
+// full-width colon, which names have in place of the one, nobody takes it.
+var guesses = [...]struct {
+	make func(text string) []string
+	at   string
+}{
+	{make: unmention},
+	{make: unplace},
+	{unscheme, ":"},
+	{untail, tails},
+	{make: unformat},
+	{make: unset},
+	{make: unescape},
+	{make: uncode},
+	{make: startsAnew},
+}
+
+const (
+	tails   = ":;!" // the signs behind which some part of a file is named
+	escapes = `%\&` // those by which a sign is written as others
+)
 
 // baits are the texts that are more than a path to somebody who has not looked at it.
 var baits = [...]struct {
@@ -21,12 +40,17 @@ var baits = [...]struct {
 	{opaqueProgram, isProgram},
 	{opaqueRest, hasInnerURI},
 	{opaqueParent, hasHidden},
+	{opaqueEncoding, func(text string) bool { return strings.Contains(text, `\N{`) }}, // the name of a character, to Python
 }
 
-// guessed adds what is made of a text by guesses.
+// guessed adds what is made by guesses of a text, as which a path may be read.
 func guessed(texts []string, text string) []string {
+	raw := texts[0]
 	for _, guess := range guesses {
-		for _, made := range guess(text) {
+		if guess.at != "" && !strings.ContainsAny(raw, guess.at+escapes) {
+			continue
+		}
+		for _, made := range guess.make(text) {
 			if strings.TrimSpace(made) != "" {
 				texts = appendNew(texts, made)
 			}
@@ -91,7 +115,7 @@ func untail(text string) (made []string) {
 		return nil
 	}
 	for i := 1; i < len(text) && len(made) <= maxReadings; i++ {
-		if strings.IndexByte(":;!", text[i]) < 0 || strings.IndexByte(":;!/", text[i-1]) >= 0 {
+		if strings.IndexByte(tails, text[i]) < 0 || strings.IndexByte(":;!/", text[i-1]) >= 0 {
 			continue
 		}
 		if front := text[:i]; strings.Count(front, "[") <= strings.Count(front, "]") { // it is in no class
@@ -176,7 +200,7 @@ func startsAnew(text string) (made []string) {
 	front, _, _ := strings.Cut(text, "/")
 	before := 'x'
 	for i, r := range text {
-		parts := strings.ContainsRune(" ,;|:(<>="+quotes, before) || i > 0 && i == len(front) && isNothing(front)
+		parts := strings.ContainsRune(" ,;|:(<>="+quotes, before) || i > 0 && i == len(front) && isLeft("", front)
 		isEnd := strings.ContainsRune("!@#&", before) // of names such as C#, too
 		before = r
 		if !parts && !isEnd || len(made) > maxReadings {
@@ -204,9 +228,13 @@ func beginsAnew(text string) bool {
 	return rest != text && strings.HasPrefix(rest, "/") || strings.HasPrefix(text, "~//")
 }
 
-// isNothing reports whether to who keeps letters alone, nothing is left of a segment.
-func isNothing(seg string) bool {
-	return seg != "~" && isASCII(seg) && !strings.ContainsAny(seg, wildcards) && kept(seg) == ""
+// isLeft reports whether that is all that is left of a segment to who leaves signs out, or takes parameters off.
+func isLeft(as, seg string) bool {
+	if seg == as || seg == "~" || !isASCII(seg) || strings.ContainsAny(seg, wildcards) {
+		return false
+	}
+	front, _, _ := strings.Cut(seg, ";")
+	return kept(seg) == as || kept(front) == as
 }
 
 // kept leaves out what servers leave out of names.
@@ -220,14 +248,14 @@ func kept(seg string) string {
 }
 
 // hasHidden reports whether a segment is a parent to who leaves signs out, or ends it at one, or whether a parent is
-// another where a segment of signs in front of it is left out.
+// another where a segment of signs in front of it is left out, or only its dot is not.
 func hasHidden(text string) bool {
 	left := false // a segment of signs
 	for seg := range strings.SplitSeq(text, "/") {
 		if leavesOff(seg) || seg != ".." && kept(seg) == ".." || left && seg == ".." {
 			return true
 		}
-		left = left || seg != "" && isNothing(seg)
+		left = left || isLeft("", seg) || isLeft(".", seg)
 	}
 	return false
 }

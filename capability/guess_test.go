@@ -44,16 +44,19 @@ func TestPathGuesses(t *testing.T) {
 			// a parent that a sign ends, and one behind a sign of names
 			".. docs", "src/.. docs/.. x", "..'x", "src/..(x)", "..>x", "..=x", "src/a cd ..|e x", "..\u00a0x", "raw-loader!../outside/secret.txt", "x@../outside", "x#../outside", "x&~/y", "x!!../y",
 			// a folder of signs that is left out, and the parent of another, then
-			"src/!/../../outside", "x/#/../..",
+			"src/!/../../outside", "x/#/../..", ";x/etc/passwd",
 			// escapes of C
 			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`, `src/.\0056/.\0056/outside`, `.\456/outside`, `.\0456/outside`, `.\u2e/outside`, `.\u02e/x`, `.\U2e/x`, `.\x2E/x`, `\0176/.ssh`,
+			`.\u{00002e}/x`, `.\x{02e}/x`, `.\o{56}/x`, `a\x5c..\x5c..\x5cetc`, `.\x5c./x`, `.\x5cx2e/x`, `.\uff0e/x`, `.\u2024/x`, `.\u200b./x`, `.\x252e/x`, `.\N{FULL STOP}/x`, `x\N{SOLIDUS}..`,
+			// a whole path or a parent behind a sign that looks like another
+			"x：/etc/passwd", "src/x：../../outside", "src/x%EF%BC%9A/etc", "link_out%3a10",
 			// files that Perl writes
 			"+>x", "+<x", "+>>x",
 			// HTML
 			"&#46;&#46;/outside/secret.txt", "&sol;etc&sol;passwd", "&#x2f;etc",
 		},
 		allow: {
-			`photos\2024\a.jpg`, `a\b.txt`, `week\44\notes.md`, `week\40\x`, `week\56\x`, `photos\72\a.jpg`, `DCIM\133APPLE\IMG_0001.JPG`, `src\x24\a`, `src\u\a`, `a\9`, `a\`, `a\0`, `a\0567`, "src/../+", "%Y.%m.%d", "{major}.{minor}.{patch}", "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
+			`photos\2024\a.jpg`, `a\b.txt`, `week\44\notes.md`, `week\40\x`, `week\56\x`, `photos\72\a.jpg`, `DCIM\133APPLE\IMG_0001.JPG`, `src\x24\a`, `src\u\a`, `a\9`, `a\`, `a\0`, `a\0567`, `logs\255\x`, `a\134b`, `a\o\b`, `a\o57`, `a\x{zz}`, `a\u{110000}`, `a\u\b`, `src\xe9`, `src\u00e9\x`, "src/.+/x", "src/../+", "%Y.%m.%d", "{major}.{minor}.{patch}", "... and more", "..x", "a..b", "src/..x/y", "+x", "+", "a+>b", "C#..x", "a !b", "src/.{x}.y", "x@", "a@@",
 			"frame_%04d.png", "img_%03d.png", "%02d-%02d.md", "out_%1d.png", "a%5d", "100%d", "src/x:y.md", "src/[id]/x", "wow!.md", "a;b",
 			"app/routes/posts.$postId.tsx", "app/routes/$lang.about.tsx", "($lang).about.tsx", "src/$userId/x.ts", "src/$id", "$postId.tsx", "files.$.tsx",
 			"test.py::TestA", "conftest.py::x", "Foo::Bar", "report (2)", "x(1).txt", "app/[0]", "@scope/x.ts", "@types", "a@b.c", "ROOT/@scope/x.ts", "Note: x.txt", "TODO:", "src/main.go:10", "12:30", "12:30 notes.txt", "xx:", "#", "#x", "x#L", "C#/x.cs", "c++/x", "src/(group)/page.tsx", "(group)/page.tsx",
@@ -67,6 +70,24 @@ func TestPathGuesses(t *testing.T) {
 				if got := decidePath(tree.table(t, "."), p, err); got != want && !(want == deny && err != nil) {
 					t.Errorf("%s %s: %s (readings %q, opaque %q, error %v)", role, arg, got, p.Readings(), p.Opaque(), err)
 				}
+			}
+		}
+	}
+}
+
+// TestPathHidden: a parent is another one where a folder in front of it is left out, be it there or not.
+func TestPathHidden(t *testing.T) {
+	tree := newFileTree(t)
+	view := tree.view()
+	view.FS = nil
+	for want, args := range map[string][]string{
+		deny:  {"src/!/../x", "src/!/a/../../x", "src/.+/../x", "src/.#/a/../../x", "src/;x/../x", "src/.;x/../x", "src/;..", "src/;../x"},
+		allow: {"src/a/../x", "src/a/../../src/x", "src/.a/../x", "src/./../src/x", "src/日本/../x", "src/.+/x", "src/../src/!"},
+	} {
+		for _, arg := range args {
+			p, err := view.Path(arg)
+			if got := decidePath(tree.table(t, "src", "a", "."), p, err); got != want {
+				t.Errorf("%s: %s (readings %q, opaque %q)", arg, got, p.Readings(), p.Opaque())
 			}
 		}
 	}
@@ -101,6 +122,7 @@ func TestPathNarrow(t *testing.T) {
 		"src/x:.env": deny, "src/x:y.md": deny, "src/12:30.log": deny, "src/a::b:c": deny,
 		"src/main.go:10": allow, "src/main.go:10:2": allow, "src/test.py::TestA": allow, "src/test.py::TestA::test_b": allow, "src/a!b": allow, "src/a;b": allow,
 		"src/x.png[4x4]": allow, "src/!x.md": allow, "src/;x": allow, "src/!a/b.md": allow, "src/my%20docs/a.md": allow, "src/x_%04d.png": allow, "src/posts.$postId.tsx": allow,
+		"src/第1章：はじめに.md": allow, "src/FAQ：よくある質問.md": allow, "src/Title꞉ Sub.md": allow, "src/a∶b.md": allow, "src/すごい！.md": allow, "src/一；二.md": allow, "src/x：y:z.md": deny,
 	} {
 		p, err := tree.view().Path(arg)
 		if got := decidePath(tree.table(t, "src"), p, err); got != want {
