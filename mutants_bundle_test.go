@@ -236,6 +236,10 @@ func (b *bundle) run(ctx context.Context, m mutant, dir string) (outcome, string
 // test runs tests of the packages as `go test` does, with it being a mutant's
 // turn or nobody's.
 func (b *bundle) test(ctx context.Context, dir, run string, packages []string, turn string) (out string, err error) {
+	limit := mutantTestTime
+	if turn == noTurn {
+		limit = mutantTime // it is all the tests that guard anything there
+	}
 	for _, p := range packages {
 		name := filepath.Join(dir, "bundle.test")
 		data := bytes.ReplaceAll(b.binaries[p], []byte(noTurn), []byte(turn))
@@ -243,7 +247,7 @@ func (b *bundle) test(ctx context.Context, dir, run string, packages []string, t
 			return out, err
 		}
 		cmd := exec.CommandContext(ctx, name, "-test.paniconexit0", "-test.v",
-			"-test.timeout="+mutantTestTime.String(), "-test.run="+run)
+			"-test.timeout="+limit.String(), "-test.run="+run)
 		cmd.Dir = filepath.Join(b.root, filepath.FromSlash(p))
 		said, failed := cmd.CombinedOutput()
 		out, err = out+string(said), cmp.Or(err, failed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"capgate/wire"
@@ -21,12 +22,12 @@ const (
 // doubt is the question whether a server still knows a connection. Several may wait for what it says.
 type doubt struct {
 	over chan struct{}
-	gone bool // once it is over
+	by   *word // once it is over: that by which the server does not stand by the connection, nil if it may
 }
 
 // forgotten ends the connection where a refusal says, or may say, that the server knows nothing of it any more, and the
-// server stands by it. It reports whether that is sure of the request as well. While eras are asked for it says nothing
-// of the kind.
+// server stands by it. It reports whether that is sure of the request as well: who looks for a session before anything
+// else says so at once, and of any request in the same words. While eras are asked for it says nothing of the kind.
 func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	greeted := c.greeted.Load()
 	surely, perhaps := said.forgets(session, session != "")
@@ -35,16 +36,17 @@ func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 		return false
 	case !surely && time.Since(*greeted) < youngTime:
 		return false
-	case !c.isGone(ctx) || !surely:
+	}
+	if by := c.disowned(ctx); by == nil || !surely || said.late || !said.isLike(by) {
 		return false
 	}
 	c.gone.Store(true)
 	return true
 }
 
-// isGone asks the server whether it knows the connection, where what it said may mean that it does not, and ends it then.
-// What is said of a request may be of what a tool did; nothing but the connection can be meant here.
-func (c *web) isGone(ctx context.Context) bool {
+// disowned asks the server whether it knows the connection, where what it said may mean that it does not, ends it then, and
+// returns what was said. What is said of a request may be of what a tool did; nothing but the connection can be meant here.
+func (c *web) disowned(ctx context.Context) *word {
 	c.doubting.Lock()
 	q := c.doubt
 	if q == nil {
@@ -55,9 +57,9 @@ func (c *web) isGone(ctx context.Context) bool {
 	c.doubting.Unlock()
 	select {
 	case <-q.over:
-		return q.gone
+		return q.by
 	case <-ctx.Done():
-		return false
+		return nil
 	}
 }
 
@@ -66,13 +68,13 @@ func (c *web) inquire(q *doubt) {
 	defer close(q.over)
 	ctx, cancel := context.WithTimeout(c.life, doubtTime)
 	defer cancel()
-	verdict := make(chan bool, 1)
+	verdict := make(chan *word, 1)
 	go func() { verdict <- c.isUnknown(ctx) }()
 	select {
-	case q.gone = <-verdict:
+	case q.by = <-verdict:
 	case <-ctx.Done(): // whatever else it asks meanwhile
 	}
-	if q.gone {
+	if q.by != nil {
 		c.lose()
 		return
 	}
@@ -81,8 +83,9 @@ func (c *web) inquire(q *doubt) {
 	c.doubt = nil
 }
 
-// isUnknown asks for a sign of life in the session, or for the era where there is none.
-func (c *web) isUnknown(ctx context.Context) bool {
+// isUnknown asks for a sign of life in the session, or for the era where there is none. It returns what says that the
+// connection is not known.
+func (c *web) isUnknown(ctx context.Context) *word {
 	x := c.begin(ctx, nil)
 	defer x.finish()
 	x.stance, x.probes = c.stance.Load(), true
@@ -92,15 +95,18 @@ func (c *web) isUnknown(ctx context.Context) bool {
 	}
 	resp, err := x.put(r) //nolint:bodyclose // whatever reads it closes it
 	if err != nil {
-		return false
+		return nil
 	}
 	var said *word
 	if answer, ok, _ := x.reads(resp); ok {
 		said = c.wordOf(answer.Error)
 	} else if said, _, err = x.hearsRefusal(x.ctx, resp, x.id); err != nil {
-		return false
+		return nil
 	}
-	return said.disowns(x.stance)
+	if said.disowns(x.stance) {
+		return said
+	}
+	return nil
 }
 
 // wordOf reads an error that answers a request, which may be nil.
@@ -124,6 +130,9 @@ func (c *web) wordOf(failure []byte) *word {
 // ofMethod finds what is said of a method that is not known.
 var ofMethod = regexp.MustCompile(`(?i)\bping\b|\b(unknown|unsupported|invalid) method\b|\bmethod (is )?(unknown|not (found|supported|allowed|implemented))\b`)
 
+// keys finds the names of what stands beside the words, which may be a session's own in each error.
+var keys = regexp.MustCompile(`"[^"]*"\s*:`)
+
 // disowns reports whether what answers the question for a connection says that it is not known. Who does not know the
 // question has looked at it, and so at its session; who does not know the one for its era is of the other.
 func (w *word) disowns(st *stance) bool {
@@ -133,7 +142,7 @@ func (w *word) disowns(st *stance) bool {
 		return true
 	case st.info.Modern:
 		return w.code == codeMethod || surely || perhaps
-	case w.code == codeMethod || ofMethod.MatchString(w.text) && !w.has("session"):
+	case w.code == codeMethod, ofMethod.MatchString(w.text) && !strings.Contains(strings.ToLower(keys.ReplaceAllString(w.around, "")), "session"):
 		return false
 	}
 	return surely || perhaps

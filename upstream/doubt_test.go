@@ -36,6 +36,9 @@ func TestHTTPGivenUp(t *testing.T) {
 		"a session that it names aside": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "application/json", `{"error":"Cannot handle ping","detail":"Session s-1 is unknown"}`)
 		}, true},
+		"a method that it names, and its session in each error": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "application/json", `{"error":"Cannot handle ping","session":"s-1","data":{"sessionId" : "s-1"}}`)
+		}, false},
 		"a method that it names": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "text/plain", "cannot handle ping")
 		}, false},

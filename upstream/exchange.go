@@ -97,6 +97,7 @@ func (x *exchange) put(r Request) (*http.Response, error) {
 
 func (x *exchange) run(r Request) (Answer, error) {
 	x.stance = x.web.stance.Load()
+	began := time.Now()
 	resp, err := x.put(r)
 	if err != nil {
 		return Answer{}, err
@@ -109,10 +110,10 @@ func (x *exchange) run(r Request) (Answer, error) {
 	}
 	answer, ok, err := x.reads(resp)
 	if !ok {
-		return x.refused(x.ctx, resp, x.id, x.stance.session)
+		return x.refused(x.ctx, resp, x.id, x.stance.session, began)
 	}
 	if answer.Error != nil && isForgotten(x.wordOf(answer.Error).text, x.stance.session) && x.greeted.Load() != nil {
-		x.isGone(x.ctx)
+		x.disowned(x.ctx)
 	}
 	return answer, err
 }

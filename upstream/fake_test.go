@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		serveMCPGo()
 		return
 	case "":
+		_ = flag.Set("test.parallel", "16") // what runs beside others mostly waits; it is a flag that there is
 		os.Exit(m.Run())
 	case "parent":
 		beParent()

@@ -218,7 +218,7 @@ func (c *web) deliver(ctx context.Context, method string, body *parcel) error {
 		}
 		return err
 	}
-	answer, err := c.refused(ctx, resp, 0, st.session)
+	answer, err := c.refused(ctx, resp, 0, st.session, time.Now())
 	if err == nil {
 		err = c.failed("does not take a notification", errors.New(quote(string(c.scrub.of(answer.Error, maxRefusal)))))
 	}

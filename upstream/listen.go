@@ -95,9 +95,13 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return c.life.Err() == nil
 	}
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
-		err := x.refusesStream(resp, x.listened)
+		had := x.listened || from != ""
+		err := x.refusesStream(resp, had)
 		x.log.Debug("the server has no stream to listen to", "error", err)
-		return passes(resp.StatusCode) || x.listened && mayPass(resp.StatusCode) && !x.isOver()
+		if mayMiss(resp.StatusCode) {
+			ev.id = ev.id[:0] // that something was missed is told with the next stream
+		}
+		return passes(resp.StatusCode) || had && mayPass(resp.StatusCode) && !x.isOver()
 	}
 	x.listened = true
 	defer func() { _ = resp.Body.Close() }()
@@ -143,6 +147,12 @@ func passes(status int) bool {
 // mayPass reports whether what a status says may be over later, where there was a stream before.
 func mayPass(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusBadRequest
+}
+
+// mayMiss reports whether what a status says may be of the event after which a stream was asked for, which a server keeps for
+// a while.
+func mayMiss(status int) bool {
+	return !passes(status) || status == http.StatusInternalServerError || status == http.StatusInsufficientStorage
 }
 
 // subscribe is the same in the modern era, where the stream is an answer that does

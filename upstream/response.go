@@ -135,13 +135,15 @@ func discard(body io.ReadCloser) {
 	_ = body.Close()
 }
 
-// refused reads a response that is neither an answer nor a stream. It ends the connection where that says that the
-// server knows nothing of it any more.
-func (c *web) refused(ctx context.Context, resp *http.Response, id int64, session string) (Answer, error) {
+// refused reads a response that is neither an answer nor a stream, to what was sent some time ago. It ends the connection
+// where that says that the server knows nothing of it any more.
+func (c *web) refused(ctx context.Context, resp *http.Response, id int64, session string, began time.Time) (Answer, error) {
+	late := time.Since(began) > promptly
 	said, odd, err := c.hearsRefusal(ctx, resp, id)
 	if err != nil {
 		return Answer{}, err
 	}
+	said.late = late
 	switch {
 	case c.forgotten(ctx, said, session):
 		return Answer{}, &Failed{Upstream: c.name, Text: "no longer knows the session", Unsent: true, Lost: true, Err: odd}

@@ -20,12 +20,14 @@ type word struct {
 	around     string // that, and what is said with it
 	page       bool   // it is of a web server, and of no program that has looked at the request
 	challenges bool   // it asks for a token
+	late       bool   // a program may have looked at the request before
 }
 
 const (
 	maxSentence = 256             // bytes of a whole sentence
 	maxSpeech   = 4 << 10         // bytes of what is looked at for words
 	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
+	promptly    = 2 * time.Second // how long it may take to find out that it knows no such session
 )
 
 // readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.
@@ -128,7 +130,12 @@ func (w *word) has(words ...string) bool {
 
 // speaks reports whether it has to do with the connection, in words that a server may have for what it did as well.
 func (w *word) speaks(inSession bool) bool {
-	return w.has("initializ", "session id", "session-id", "protocol version", "protocol-version") || inSession && w.has("session")
+	return w.has("initializ", "session id", "session-id", "protocol version", "protocol-version", "protocolversion", "_meta") || inSession && w.has("session")
+}
+
+// isLike reports whether another refusal says the same.
+func (w *word) isLike(other *word) bool {
+	return w.status == other.status && w.code == other.code && (w.code == codeRevision || w.text == other.text)
 }
 
 // forgets reports whether the server says that it does not know the session any more, nor what is spoken: surely when
@@ -163,7 +170,7 @@ func (w *word) isDoubtful(says, inSession bool) bool {
 	case http.StatusGone:
 		return inSession
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
-		return w.speaks(inSession)
+		return w.speaks(inSession) || inSession && w.code == codeHeaders // which sessions have not
 	case http.StatusUnauthorized:
 		return false
 	}

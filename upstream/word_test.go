@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,6 +80,10 @@ func TestHTTPForgotten(t *testing.T) {
 		{400, js, `{"statusCode":400,"message":"Invalid session ID","error":"Bad Request"}`, anew},
 		{400, js, `{"detail":{"error":"Invalid session"}}`, anew},
 		{400, js, `{"jsonrpc":"2.0","error":{"code":-32000,"data":"` + strings.Repeat("x", 5000) + `","message":"The session is gone"},"id":null}`, anew},
+		{400, js, rpc(`Request is missing the required \"params._meta\" member.`, "ID"), anew},          // PHP, where it is of the other era
+		{400, js, rpc("Invalid params: request requires protocolVersion in request _meta", "ID"), anew}, // Rust
+		{400, js, `{"jsonrpc":"2.0","error":{"code":-32020,"message":"Mcp-Method header is required"},"id":ID}`, anew},
+		{404, js, `{"error":"Unknown method","session":"s-1"}`, kept},
 		{400, js, rpc("Received tools/call before initialization was complete", "ID"), anew},
 		{400, js, rpc("Bad Request: No valid session ID provided", "ID"), resent}, // TypeScript, copied
 		{200, js, rpc("Invalid session. Please initialize the browser first", "ID"), kept},
@@ -177,6 +182,46 @@ func TestHTTPForgottenLeft(t *testing.T) {
 	defer s.mu.Unlock()
 	if slices.ContainsFunc(s.seen, func(m msg) bool { return m.Verb == http.MethodDelete }) {
 		t.Error("it was")
+	}
+}
+
+// TestHTTPForgottenOtherwise: a call that is refused in other words than the question for its session, or after a while, may
+// have been executed before the session was lost.
+func TestHTTPForgottenOtherwise(t *testing.T) {
+	t.Parallel()
+	const sentence = `{"error":"Invalid session id"}`
+	for name, tt := range map[string]struct {
+		doubt func(http.ResponseWriter, *http.Request, msg)
+		pause time.Duration
+		want  bool // it is sent again
+	}{
+		"in the same words": {nil, 0, true},
+		"by a web server": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "text/plain", "404 page not found\n")
+		}, 0, false},
+		"with another status": {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", sentence) }, 0, false},
+		"in other words":      {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session expired") }, 0, false},
+		"late":                {nil, 2100 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var paused atomic.Bool
+			s := serve(t, func(s *server) {
+				s.doubt = tt.doubt
+				s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
+					if tt.pause > 0 && !paused.Swap(true) {
+						time.Sleep(tt.pause)
+					}
+					status(w, 404, "application/json", sentence)
+				}
+			})
+			c := s.dial(upstream.Options{})
+			_, err := call(t.Context(), c, nil)
+			if f := failed(t, err, ""); f.Unsent != tt.want {
+				t.Errorf("sent again: %t, want %t: %v", f.Unsent, tt.want, err)
+			}
+			checkLost(t, c, true)
+		})
 	}
 }
 
@@ -321,6 +366,40 @@ func TestHTTPNoStream(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		checkLost(t, c, lost)
+	}
+}
+
+// TestHTTPStreamMissed: a stream that is refused for the event after which it is to begin is asked for from now on.
+func TestHTTPStreamMissed(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]string{400: "1  ", 507: "1  ", 503: "1 1 "} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan string, 9)
+			s := serve(t, func(s *server) {
+				s.doubt = knows
+				s.listen = func(w http.ResponseWriter, r *http.Request) {
+					from := r.Header.Get("Last-Event-ID")
+					asked <- from
+					if from != "" {
+						status(w, code, "text/plain", "failed to replay: purged")
+						return
+					}
+					events(w)("id: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}")
+				}
+			})
+			s.dial(upstream.Options{Events: newRecorder()})
+			got := ""
+			if from := <-asked; from != "" {
+				t.Errorf("the first is from %s", from)
+			}
+			for range 2 {
+				got += <-asked + " "
+			}
+			if got != want {
+				t.Errorf("the next are from %q, want %q", got, want)
+			}
+		})
 	}
 }
 
