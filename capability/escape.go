@@ -68,7 +68,7 @@ func decodeC(text string, echo bool) string {
 		r, size := escapeC(rest, echo)
 		as, signs := lookalike(r), "./~-"
 		if size > 1 && isLetter(rest[1]) {
-			signs += `\%` // which begin another escape
+			signs += `\%:` // which begin another escape, or end a scheme
 		}
 		if size == 1 || !strings.ContainsFunc(as, isWord) && strings.Trim(as, signs) != "" {
 			as, size = rest[:1], 1

@@ -18,7 +18,7 @@ var guesses = [...]struct {
 	{make: unmention},
 	{make: unplace},
 	{unscheme, ":"},
-	{untail, tails},
+	{untail, tails + "\u037e"}, // which is ; in any form
 	{make: unformat},
 	{make: unset},
 	{make: unescape},
