@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/xdg")
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each command would wait a second before it ends
 			return nil
 		},
 	})
