@@ -31,6 +31,7 @@ type doubt struct {
 func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	greeted := c.greeted.Load()
 	surely, perhaps := said.forgets(session, session != "")
+	perhaps = perhaps || said.wantsHeaders(c.stance.Load())
 	switch {
 	case greeted == nil || !surely && !perhaps:
 		return false
@@ -138,11 +139,13 @@ var keys = regexp.MustCompile(`"[^"]*"\s*:`)
 func (w *word) disowns(st *stance) bool {
 	surely, perhaps := w.forgets(st.session, st.session != "")
 	switch {
-	case w.code == codeRevision, isForgotten(w.text, st.session):
+	case w.code == codeRevision, w.wantsHeaders(st), isForgotten(w.text, st.session):
 		return true
 	case st.info.Modern:
 		return w.code == codeMethod || surely || perhaps
-	case w.code == codeMethod, ofMethod.MatchString(w.text) && !strings.Contains(strings.ToLower(keys.ReplaceAllString(w.around, "")), "session"):
+	case w.code == codeMethod:
+		return false
+	case ofMethod.MatchString(w.text) && !w.isOfAnotherEra() && !strings.Contains(strings.ToLower(keys.ReplaceAllString(w.around, "")), "session"):
 		return false
 	}
 	return surely || perhaps

@@ -14,6 +14,7 @@ import (
 // TestHTTPGivenUp: a session that is given up in doubt is ended where the server holds it still. One that the server
 // knows when it is asked goes on, as does one of which it says nothing.
 func TestHTTPGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		doubt func(http.ResponseWriter, *http.Request, msg)
 		lost  bool
@@ -39,6 +40,9 @@ func TestHTTPGivenUp(t *testing.T) {
 		"a method that it names, and its session in each error": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "application/json", `{"error":"Cannot handle ping","session":"s-1","data":{"sessionId" : "s-1"}}`)
 		}, false},
+		"the other era": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"Mcp-Method header value '' does not match body value 'ping'"}}`)
+		}, true},
 		"a method that it names": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "text/plain", "cannot handle ping")
 		}, false},
@@ -85,6 +89,7 @@ func TestHTTPGivenUpYoung(t *testing.T) {
 // TestHTTPDoubtAsks: what a server asks instead of saying whether it knows a session is refused, and begins no other
 // question, nor is it waited for.
 func TestHTTPDoubtAsks(t *testing.T) {
+	t.Parallel()
 	for asked, limit := range map[string]time.Duration{"": 9 * time.Second, "id: 1\nretry: 1\ndata:": 4 * time.Second} {
 		t.Run(asked, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,6 @@ type exchange struct {
 	asking sync.WaitGroup // the sink is asked
 
 	noise    int  // events in a row that cannot be read
-	listened bool // there was a stream of what belongs to no request
 	probes   bool // it asks whether the connection is known, and waits for no other that does
 	draining bool // somebody else ends ctx
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		serveMCPGo()
 		return
 	case "":
-		_ = flag.Set("test.parallel", "16") // what runs beside others mostly waits; it is a flag that there is
+		_ = flag.Set("test.parallel", "8") // what runs beside others mostly waits; it is a flag that there is
 		os.Exit(m.Run())
 	case "parent":
 		beParent()

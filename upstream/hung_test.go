@@ -47,6 +47,7 @@ func ended(conn upstream.Conn, within time.Duration) bool {
 // gives no sign of life either, is ended, so that the next call has it started anew. One that
 // says anything is not, nor one whose callers have given up at once.
 func TestHung(t *testing.T) {
+	t.Parallel()
 	t.Run("hangs", func(t *testing.T) {
 		t.Parallel()
 		conn := begin(t, upstream.Options{})
@@ -113,6 +114,7 @@ func TestHung(t *testing.T) {
 // TestHungAtWork: a program that may be at work for who has more time is not ended, nor one that
 // waits for an answer itself, nor one that was at work long ago and has had nothing to say since.
 func TestHungAtWork(t *testing.T) {
+	t.Parallel()
 	t.Run("worked", func(t *testing.T) {
 		t.Parallel()
 		conn := begin(t, upstream.Options{})

@@ -25,14 +25,14 @@ const (
 // listen keeps a stream open for what the server says by itself, until the
 // connection ends or the server has no such stream.
 func (c *web) listen(info Info) {
-	var once func(ev *eventReader, again bool) bool
+	var once func(e *ear, again bool) bool
 	switch {
 	case info.Modern:
 		params := c.client.wishes(info)
 		if params == nil {
 			return
 		}
-		once = func(_ *eventReader, again bool) bool { return c.subscribe(params, again) }
+		once = func(_ *ear, again bool) bool { return c.subscribe(params, again) }
 	case c.stance.Load().session == "": // who speaks on the next stream may have been started anew, and have asked nothing
 		once = c.hear
 	default:
@@ -40,11 +40,18 @@ func (c *web) listen(info Info) {
 		defer x.finish()
 		once = x.hear
 	}
-	ev := newEventReader(nil, c.limit)
+	e := &ear{events: newEventReader(nil, c.limit)}
 	insist(c.life, func(again bool) (time.Duration, bool) {
-		ok := once(ev, again)
-		return ev.retry, ok
+		ok := once(e, again)
+		return e.events.retry, ok
 	})
+}
+
+// ear is what one stream has of those before it.
+type ear struct {
+	events  *eventReader
+	had     bool   // there was one
+	refused string // the event after which one was to begin and did not
 }
 
 // insist does something once more whenever it has ended, until it is not worth it or the
@@ -74,18 +81,18 @@ const HeardAgain = "capgate/heard_again"
 
 // hear opens the stream of the legacy era, and reports whether it is worth to be
 // opened again. What is asked on it ends with it.
-func (c *web) hear(ev *eventReader, again bool) bool {
+func (c *web) hear(e *ear, again bool) bool {
 	x := c.begin(c.life, c.events)
 	defer x.finish()
-	return x.hear(ev, again)
+	return x.hear(e, again)
 }
 
 // hear is the same, and what is asked ends with the exchange.
-func (x *exchange) hear(ev *eventReader, again bool) bool {
+func (x *exchange) hear(e *ear, again bool) bool {
 	c := x.web
 	x.id = 0 // nothing on such a stream is an answer
 	x.stance = c.stance.Load()
-	from := string(ev.id)
+	from := string(e.events.id)
 	if !isPlainHeader(from) {
 		from = ""
 	}
@@ -95,23 +102,23 @@ func (x *exchange) hear(ev *eventReader, again bool) bool {
 		return c.life.Err() == nil
 	}
 	if resp.StatusCode != http.StatusOK || media(resp.Header) != mediaEvents {
-		had := x.listened || from != ""
-		err := x.refusesStream(resp, had)
+		err := x.refusesStream(resp, e.had)
 		x.log.Debug("the server has no stream to listen to", "error", err)
-		if mayMiss(resp.StatusCode) {
-			ev.id = ev.id[:0] // that something was missed is told with the next stream
+		if from == e.refused && mayMiss(resp.StatusCode) {
+			e.events.id = e.events.id[:0] // that something was missed is told with the next stream
 		}
-		return passes(resp.StatusCode) || had && mayPass(resp.StatusCode) && !x.isOver()
+		e.refused = from
+		return passes(resp.StatusCode) || e.had && mayPass(resp.StatusCode) && !x.isOver()
 	}
-	x.listened = true
+	e.had, e.refused = true, ""
 	defer func() { _ = resp.Body.Close() }()
 	if again {
 		c.events.Notify(HeardAgain, nil)
 	}
-	ev.resume(resp.Body)
+	e.events.resume(resp.Body)
 	doc := c.doc()
 	defer c.putDoc(doc)
-	_, err = x.follow(ev, doc)
+	_, err = x.follow(e.events, doc)
 	var cut *cutOff
 	if !errors.As(err, &cut) {
 		c.log.Warn("the server's stream is not listened to any longer", "error", err)

@@ -16,6 +16,7 @@ import (
 // TestHTTPListen: what a legacy server says by itself is an event, and what it
 // asks is answered; when the stream ends it is opened again where it ended.
 func TestHTTPListen(t *testing.T) {
+	t.Parallel()
 	var opened atomic.Int32
 	s := serve(t, func(s *server) {
 		s.listen = func(w http.ResponseWriter, r *http.Request) {
@@ -141,6 +142,7 @@ func TestHTTPListenAsked(t *testing.T) {
 // TestHTTPListenAskedAnother: a server that was started anew asks something else by an id that waits. What is said of
 // the one is no answer to the other.
 func TestHTTPListenAskedAnother(t *testing.T) {
+	t.Parallel()
 	for _, session := range []string{"", "kept"} {
 		t.Run(session, func(t *testing.T) {
 			t.Parallel()

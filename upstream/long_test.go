@@ -32,6 +32,7 @@ func longAnswers() []struct {
 
 // TestLongAnswer: an answer that is too long fails the call that it is for, and no other.
 func TestLongAnswer(t *testing.T) {
+	t.Parallel()
 	for i, raw := range longAnswers() {
 		conn := started(t, program(t, "plain"), upstream.Options{Limits: upstream.Limits{Message: 1 << 20}})
 		want := "answers with too much; ask it for less"

@@ -24,10 +24,10 @@ type word struct {
 }
 
 const (
-	maxSentence = 256             // bytes of a whole sentence
-	maxSpeech   = 4 << 10         // bytes of what is looked at for words
-	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
-	promptly    = 2 * time.Second // how long it may take to find out that it knows no such session
+	maxSentence = 256              // bytes of a whole sentence
+	maxSpeech   = 4 << 10          // bytes of what is looked at for words
+	refusalTime = 5 * time.Second  // how long a server may take to say why it refuses something
+	promptly    = 10 * time.Second // how long it may take to say that it knows no such session, which may have to start first
 )
 
 // readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.
@@ -130,12 +130,20 @@ func (w *word) has(words ...string) bool {
 
 // speaks reports whether it has to do with the connection, in words that a server may have for what it did as well.
 func (w *word) speaks(inSession bool) bool {
-	return w.has("initializ", "session id", "session-id", "protocol version", "protocol-version", "protocolversion", "_meta") || inSession && w.has("session")
+	return w.has("initializ", "session id", "session-id") || w.isOfAnotherEra() || inSession && w.has("session")
 }
 
-// isLike reports whether another refusal says the same.
+// isOfAnotherEra reports whether it has to do with what is spoken.
+func (w *word) isOfAnotherEra() bool {
+	return w.has("protocol version", "protocol-version", "protocolversion", "_meta")
+}
+
+// wantsHeaders reports whether it is of headers that only the other era has.
+func (w *word) wantsHeaders(st *stance) bool { return w.code == codeHeaders && !st.info.Modern }
+
+// isLike reports whether another refusal says the same. Pages differ in what they are numbered by.
 func (w *word) isLike(other *word) bool {
-	return w.status == other.status && w.code == other.code && (w.code == codeRevision || w.text == other.text)
+	return w.status == other.status && w.code == other.code && (w.page && other.page || w.code == codeRevision || w.text == other.text)
 }
 
 // forgets reports whether the server says that it does not know the session any more, nor what is spoken: surely when
@@ -170,7 +178,7 @@ func (w *word) isDoubtful(says, inSession bool) bool {
 	case http.StatusGone:
 		return inSession
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
-		return w.speaks(inSession) || inSession && w.code == codeHeaders // which sessions have not
+		return w.speaks(inSession)
 	case http.StatusUnauthorized:
 		return false
 	}

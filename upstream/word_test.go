@@ -168,6 +168,24 @@ func TestHTTPForgottenWithoutSession(t *testing.T) {
 	}
 }
 
+// TestHTTPOtherEraWithoutSession: nor does one that is now of the era that has headers of its own.
+func TestHTTPOtherEraWithoutSession(t *testing.T) {
+	for modern, lost := range map[bool]bool{false: true, true: false} {
+		s := serve(t, func(s *server) {
+			s.session, s.modern = "", modern
+			s.call = func(w http.ResponseWriter, _ *http.Request, m msg) {
+				status(w, 400, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32020,"message":"Mcp-Method header is required"}}`, m.ID))
+			}
+			if modern {
+				s.doubt = func(w http.ResponseWriter, _ *http.Request, m msg) { fault(w, m, -32601, "what?") }
+			}
+		})
+		c := upstream.Age(s.dial(upstream.Options{}))
+		_, _ = call(t.Context(), c, nil)
+		checkLost(t, c, lost)
+	}
+}
+
 // TestHTTPForgottenLeft: a session that the server does not know is not ended there.
 func TestHTTPForgottenLeft(t *testing.T) {
 	s := serve(t, func(s *server) {
@@ -201,7 +219,11 @@ func TestHTTPForgottenOtherwise(t *testing.T) {
 		}, 0, false},
 		"with another status": {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", sentence) }, 0, false},
 		"in other words":      {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session expired") }, 0, false},
-		"late":                {nil, 2100 * time.Millisecond, false},
+		"late":                {nil, 10100 * time.Millisecond, false},
+		"pages of two numbers": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
+			status(w, 404, "text/html", "<h1>Not Found</h1>Request 2")
+		}, -1, true},
+		"soon": {nil, 1500 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,6 +233,10 @@ func TestHTTPForgottenOtherwise(t *testing.T) {
 				s.call = func(w http.ResponseWriter, _ *http.Request, _ msg) {
 					if tt.pause > 0 && !paused.Swap(true) {
 						time.Sleep(tt.pause)
+					}
+					if tt.pause < 0 {
+						status(w, 404, "text/html", "<h1>Not Found</h1>Request 1")
+						return
 					}
 					status(w, 404, "application/json", sentence)
 				}
@@ -369,10 +395,11 @@ func TestHTTPNoStream(t *testing.T) {
 	}
 }
 
-// TestHTTPStreamMissed: a stream that is refused for the event after which it is to begin is asked for from now on.
+// TestHTTPStreamMissed: a stream that is refused twice, perhaps for the event after which it is to begin, is asked for from
+// then on.
 func TestHTTPStreamMissed(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[int]string{400: "1  ", 507: "1  ", 503: "1 1 "} {
+	for code, want := range map[int]string{400: "1 1  ", 507: "1 1  ", 503: "1 1 1 "} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			t.Parallel()
 			asked := make(chan string, 9)
@@ -393,13 +420,33 @@ func TestHTTPStreamMissed(t *testing.T) {
 			if from := <-asked; from != "" {
 				t.Errorf("the first is from %s", from)
 			}
-			for range 2 {
+			for range 3 {
 				got += <-asked + " "
 			}
 			if got != want {
 				t.Errorf("the next are from %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestHTTPStreamAgainAndAgain: who has begun no session may refuse a stream several times, too.
+func TestHTTPStreamAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	s := serve(t, func(s *server) {
+		s.session = ""
+		s.listen = func(w http.ResponseWriter, _ *http.Request) {
+			if opened.Add(1) > 1 {
+				status(w, 404, "text/plain", "no more streams")
+				return
+			}
+			events(w)(": hello")
+		}
+	})
+	s.dial(upstream.Options{Events: newRecorder()})
+	for range 3 {
+		s.await("GET")
 	}
 }
 
