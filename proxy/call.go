@@ -47,7 +47,9 @@ type call struct {
 	behind   string            // the upstream
 	declared *gate.Declaration // what the operator says that is called touches
 	ref      string            // ties the events of the call
-	stale    bool              // the policy was changed before the call went up
+	ups      int64             // how often the server of a tool had come up when it was found
+	stale    bool              // the policy was changed before the call went up, or the server was started anew
+	renewed  bool              // the latter, so that it was decided anew
 	paused   *order            // has been up, and is decided anew before it goes up with the input
 	cameBack bool              // the parked call that it is about has been found
 	start    time.Time
@@ -166,9 +168,9 @@ func restless() gate.Verdict {
 	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: unsettled}
 }
 
-const unsettled = "the policy was changed again and again during the call"
+const unsettled = "the policy was changed again and again during the call, or its server was started anew"
 
-// maxTurns is how often a call is decided anew because the policy has changed.
+// maxTurns is how often a call is decided anew because the policy has changed, or what its server has.
 const maxTurns = 4
 
 // counted reports whether a method counts against what an agent may call in a

@@ -321,3 +321,62 @@ func TestChangesWithoutEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestCallsFollowTheServer: nor is one of a server that was started anew with another definition, not even by
+// the call that starts it. What it did not change is called, once.
+func TestCallsFollowTheServer(t *testing.T) {
+	for prefix, name := range map[string]string{"files": "files__read_text_file", "": "read_text_file"} {
+		for code, list := range map[string]string{
+			"":                 tool("read_text_file", "path"),
+			"tool_quarantined": tool("read_text_file", "path", "another"),
+			"unknown_tool":     tool("write_file", "path"),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{}
+				up := files(t, s)
+				up.Prefix = prefix
+				w := start(t, map[string]string{"scout": reader}, up)
+				c := w.client("scout")
+				c.initialize("{}")
+				call := func() said {
+					return c.request("tools/call", `{"name":"`+name+`","arguments":{"path":"`+w.root+`/docs/a"}}`)
+				}
+				s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
+				if a := call(); strings.Contains(a.Raw, "isError") {
+					t.Fatal(a.Raw)
+				}
+				<-time.After(5 * time.Second) // so that it is started anew at once
+				s.relist("tools/list", `"tools":[`+list+`]`)
+				must(t, s.hangsUp())
+				a, want := call(), 1
+				if code == "" {
+					want = 2
+				} else if d := denialOf(t, a); d.Code != code {
+					t.Errorf("%q: %s, want %s", prefix, a.Raw, code)
+				}
+				if n := len(s.calls()); n != want {
+					t.Errorf("%q, %q: %d calls reached the server, want %d", prefix, code, n, want)
+				}
+			})
+		}
+	}
+}
+
+// TestServerThatIsAlwaysAnew: a server that is started anew whenever it is called is given up after a few times, and
+// has seen no call.
+func TestServerThatIsAlwaysAnew(t *testing.T) {
+	s := &scripted{}
+	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+		return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: true, Lost: true}
+	}
+	w := start(t, map[string]string{"scout": reader}, files(t, s))
+	c := w.client("scout")
+	c.initialize("{}")
+	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
+	if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(d.Hint, "it was not done") {
+		t.Errorf("%s", a.Raw)
+	}
+	if n := len(s.calls()); n != 2 {
+		t.Errorf("it was called %d times, want twice", n)
+	}
+}

@@ -267,7 +267,7 @@ const legacyNotFound = -32002
 // failed is the answer when there is none from the server.
 func (c *call) failed(o *order, err error) reply {
 	if errors.Is(err, errStale) || errors.Is(err, errOther) { // so that it did not go up
-		c.stale = true
+		c.stale, c.renewed = true, c.renewed || errors.Is(err, errOther)
 		c.outcome(0, err.Error())
 		return reply{}
 	}
@@ -406,18 +406,25 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	may := func() error { return cmp.Or(c.current(o), c.still(o)) }
-	return o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+	var before error // of the connection before
+	return o.line.link.Do(ctx, func(conn upstream.Conn) (answer upstream.Answer, err error) {
+		defer func() {
+			if before != nil && c.renewed && errors.Is(err, errOther) {
+				err = before // as it fails by each connection
+			}
+			before = err
+		}()
 		o.line.loudness(ctx, conn, c.logLevel(), may) // before the last look, as the server is waited for
 		if err := may(); err != nil {
-			return upstream.Answer{}, err
+			return answer, err
 		}
 		r, err := c.request(o, conn.Info(), token)
 		if err != nil {
-			return upstream.Answer{}, err
+			return answer, err
 		}
 		r.Into, r.Room = into, c.room
 		r.May = may
-		answer, err := conn.Call(ctx, r, sink)
+		answer, err = conn.Call(ctx, r, sink)
 		return typed(conn.Info(), answer, c.modern), err
 	})
 }

@@ -179,14 +179,14 @@ func (l *line) decide(need *capability.Requirement) error {
 // cameUp runs whenever the server was started or dialled. After the first time,
 // its lists may differ from what they were.
 func (l *line) cameUp(_ context.Context, conn upstream.Conn) error {
-	if l.ups.Add(1) == 1 {
-		return nil
+	if l.ups.Load() > 0 {
+		l.cameBack(conn)
+		for i := range l.lists {
+			l.lists[i].renew()
+		}
+		l.tenant.touched(none)
 	}
-	l.cameBack(conn)
-	for i := range l.lists {
-		l.lists[i].renew()
-	}
-	l.tenant.touched(none)
+	l.ups.Add(1) // only now, as who sees that goes by lists that are to be asked for
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (c *call) callTool() reply {
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name, b)})
+	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name, b), ups: c.ups})
 }
 
 // named reads the name and the arguments of a tool or prompt, and says what is
@@ -118,12 +118,15 @@ func (c *call) nameAndArguments(name string, b *blanks) func([]byte) ([]byte, er
 }
 
 // find looks a tool up by the name that agents call it by. One that is not in the
-// catalogue as it was made last may belong to a server that came up meanwhile.
+// catalogue as it was made last may belong to a server that came up meanwhile. How often its server
+// had come up is looked at first: one that is started anew after that may be another by its lists.
 func (c *call) find() (*tool, gate.Verdict) {
 	cat := c.tenant.known()
 	if cat != nil {
-		if t, ok := cat.tools[c.exposed]; ok && cat.current(c.ctx, t.line) {
-			return t, gate.Verdict{}
+		if t, ok := cat.tools[c.exposed]; ok {
+			if c.ups = t.line.ups.Load(); cat.current(c.ctx, t.line) {
+				return t, gate.Verdict{}
+			}
 		}
 	}
 	begun := time.Now()
@@ -133,10 +136,15 @@ func (c *call) find() (*tool, gate.Verdict) {
 	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
 	defer cancel()
 	var found *tool
-	down := c.search(ctx, toolList, begun, func(cat *catalogue) (ok bool) {
+	look := func(cat *catalogue) (ok bool) {
 		found, ok = cat.tools[c.exposed]
 		return ok
-	})
+	}
+	down := c.search(ctx, toolList, begun, look)
+	if found != nil {
+		c.ups = found.line.ups.Load()
+		down = c.search(ctx, toolList, begun, look)
+	}
 	switch {
 	case found != nil:
 		return found, gate.Verdict{}
@@ -240,6 +248,7 @@ func (c *call) quickly(begun time.Time) *tool {
 	if err != nil {
 		return nil
 	}
+	c.ups = l.ups.Load()
 	items, is, err := c.listOf(c.ctx, l, toolList, begun)
 	if err != nil || !is.isKnown() {
 		return nil
