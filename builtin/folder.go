@@ -12,6 +12,9 @@ import (
 // moved is said when what was opened is not where the decision was about.
 const moved = problem("the path changed while it was being opened")
 
+// missing is said of what is not there.
+const missing = problem("there is no such file or directory")
+
 // crowd is said when something was not opened that may be opened later.
 const crowd = problem("too many files are open at the moment: try again later")
 
@@ -153,7 +156,7 @@ func explain(err error) error {
 		err  error
 		text problem
 	}{
-		{fs.ErrNotExist, "there is no such file or directory"},
+		{fs.ErrNotExist, missing},
 		{fs.ErrPermission, "the gateway itself has no permission to do that"},
 		{syscall.ENOTDIR, "a directory in the path, or the path itself, is not a directory"},
 		{syscall.ENOTEMPTY, "the directory is not empty"}, // which is an ErrExist too

@@ -168,17 +168,20 @@ func lastBreak(data []byte) int {
 
 // skip reads up to the first line of the page.
 func (p *page) skip(ctx context.Context, in *bufio.Reader) error {
-	passed := 0
+	passed, within := 0, false // a line that has not ended yet
 	for line := 1; line < p.from; {
 		part, err := in.ReadSlice('\n')
 		passed += len(part)
+		within = err != nil && (within || len(part) > 0)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
 			line++
+		case errors.Is(err, io.EOF) && within:
+			return pastEnd(line)
 		case errors.Is(err, io.EOF):
-			return problemf("the file has only %d lines", line)
+			return pastEnd(line - 1)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return explain(err)
 		}
@@ -186,7 +189,18 @@ func (p *page) skip(ctx context.Context, in *bufio.Reader) error {
 			return problemf("there are more than %d bytes in front of that line", maxSkipped)
 		}
 	}
+	if _, err := in.Peek(1); p.from > 1 && errors.Is(err, io.EOF) {
+		return pastEnd(p.from - 1)
+	}
 	return nil
+}
+
+// pastEnd says that a file has no more than so many lines.
+func pastEnd(lines int) error {
+	if lines == 0 {
+		return problem("the file is empty")
+	}
+	return problemf("the file ends with line %d", lines)
 }
 
 // note says what is missing of the file, "" when nothing is.

@@ -197,6 +197,9 @@ func (h *hunt) result() result {
 	}
 	r.structured = strconv.AppendBool(append(r.structured, `],"complete":`...), !h.full && h.passed == 0)
 	r.structured = append(r.structured, '}')
+	if len(h.hits) == 0 {
+		lines.WriteString("[nothing was found]\n")
+	}
 	if h.full {
 		fmt.Fprintf(lines, "[there are more than %d]\n", maxFound)
 	}

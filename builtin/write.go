@@ -28,7 +28,10 @@ func (f *files) write(_ context.Context, a arguments, _ *memory) (result, error)
 	if err != nil && a.flag("parents") {
 		d, name, err = f.parents(s)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, missing) && !a.flag("parents"):
+		return result{}, problem("there is no such directory: it is made with parents: true")
+	case err != nil:
 		return result{}, err
 	}
 	defer d.close()

@@ -108,6 +108,9 @@ func (g *Grant) carries(r *Requirement) bool {
 func (d Decision) outside() string {
 	const outside = "which is outside what is held"
 	if o := d.need.Opaque(); o != "" {
+		if strings.HasPrefix(d.need.Object(), "("+o) { // it is in place of what cannot be named
+			return "which no grant can cover"
+		}
 		return "which no grant can cover: " + o
 	}
 	why := d.Reason()

@@ -98,7 +98,7 @@ func TestDecisionText(t *testing.T) {
 		{"fs.read{path=/etc/passwd}", "scope_violation: this needs fs.read /etc/passwd, which is outside what is held (held for fs.read: fs.read{in=/w,paths=[docs]})"},
 		{"fs.write{path=a}", "capability_absent: this needs fs.write a, and no grant of fs.write is held"},
 		{"net.get{url=https://github.com/x}", "scope_violation: this needs net.get github.com:443, which is outside what is held (held for net.get: nothing that is in effect)"},
-		{"net.get{url=https://u:secret@github.com/}", "scope_violation: this needs net.get (the URL carries a user name), which no grant can cover: the URL carries a user name (held for net.get: nothing that is in effect)"},
+		{"net.get{url=https://u:secret@github.com/}", "scope_violation: this needs net.get (the URL carries a user name), which no grant can cover (held for net.get: nothing that is in effect)"},
 		{"tool.invoke{tool=y}", "scope_violation: this needs tool.invoke y, which is outside what is held (held for tool.invoke: tool.invoke{tools=[x]})"},
 	} {
 		if got := set.Decide(need(t, c.text)).String(); got != c.want {

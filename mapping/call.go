@@ -311,7 +311,7 @@ func (r *reading) absent(n *node, at place) error {
 		case role.optional:
 			r.leftOut(role)
 		case role.fallback.Kind() == wire.Invalid:
-			return malformed(at.name, "is missing, and what the tool takes instead is not known")
+			return malformed(at.name, "is missing, and what the tool does without it is not known")
 		default:
 			if err := r.value(role, place{value: role.fallback, object: at.object, name: at.name}); err != nil {
 				return err

@@ -63,7 +63,7 @@ func TestAdditional(t *testing.T) {
 		{`{"path":"a","":1}`, "fs.read a @ path"},
 		{`{"path":"a","x":"see https://b.com"}`, "fs.read a @ path"},
 		{`{"path":"a","x":"note: x","y":"1:2","z":"c:/d","w":":","v":"// todo"}`, "fs.read a @ path"},
-		{`{"Path":"a"}`, "malformed_arguments: the argument path is missing, and what the tool takes instead is not known"},
+		{`{"Path":"a"}`, "malformed_arguments: the argument path is missing, and what the tool does without it is not known"},
 		{`{"path":"a","__proto__":{"path":"b"}}`, "malformed_arguments: the argument __proto__ is not one that the tool is known to take"},
 		{`{"path":"a","x":["` + strings.Repeat(`y","`, 1100) + `"]}`, "limit_exceeded: the call has more than 1024 values to decide on"},
 	} {

@@ -45,7 +45,7 @@ func TestPrompt(t *testing.T) {
 	for _, tt := range []struct{ prompt, args, want string }{
 		{"summarise", `{"file":"a.md"}`, "prompt.get s.t\nfs.read a.md @ file"},
 		{"summarise", `{"file":"a.md","style":"short"}`, "prompt.get s.t\nfs.read a.md @ file"},
-		{"summarise", `{"style":"short"}`, "malformed_arguments: the argument file is missing, and what the tool takes instead is not known"},
+		{"summarise", `{"style":"short"}`, "malformed_arguments: the argument file is missing, and what the tool does without it is not known"},
 		{"summarise", `{"file":"a.md","x":"y"}`, "malformed_arguments: the argument x is not one that the tool is known to take"},
 		{"summarise", `{"file":["a.md"]}`, "malformed_arguments: the argument file is an array, where text belongs"},
 		{"summarise", `{"file":"a.md","style":{"a":1}}`, "malformed_arguments: the argument style is an object, where text belongs"},

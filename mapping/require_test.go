@@ -63,7 +63,7 @@ func required(t testing.TB, tool *mapping.Tool, args string) string {
 
 // TestRequire is what R-SEC-03 asks for.
 func TestRequire(t *testing.T) {
-	const missing = " is missing, and what the tool takes instead is not known"
+	const missing = " is missing, and what the tool does without it is not known"
 	for _, tt := range []struct {
 		name, tool, args, want string
 	}{
@@ -132,21 +132,21 @@ func TestRequireNested(t *testing.T) {
 		{"text that says a list to one that takes none", `{a: memory.read, b: free}`, `{"a":"[1]","b":"[1]"}`, "memory.read [1] @ a"},
 		{"text that is a glob, and no list", either, `{"source":"[id]"}`, "fs.read [id] @ source"},
 		{"each element", `{"paths[*]": fs.read}`, `{"paths":["a","b"]}`, "fs.read a @ paths[0]\nfs.read b @ paths[1]"},
-		{"an empty array is absent", `{"paths[*]": fs.read}`, `{"paths":[]}`, "malformed_arguments: the argument paths[*] is missing, and what the tool takes instead is not known"},
+		{"an empty array is absent", `{"paths[*]": fs.read}`, `{"paths":[]}`, "malformed_arguments: the argument paths[*] is missing, and what the tool does without it is not known"},
 		{"an empty array with a default", `{"paths[*]": {verb: fs.read, default: .}}`, `{"paths":[]}`, "fs.read . @ paths[*]"},
-		{"a null element is absent", `{"paths[*]": fs.read}`, `{"paths":["a",null]}`, "malformed_arguments: the argument paths[1] is missing, and what the tool takes instead is not known"},
+		{"a null element is absent", `{"paths[*]": fs.read}`, `{"paths":["a",null]}`, "malformed_arguments: the argument paths[1] is missing, and what the tool does without it is not known"},
 		{"an element of another type", `{"paths[*]": fs.read}`, `{"paths":["a",["b"]]}`, "malformed_arguments: the argument paths[1] is an array, where text belongs"},
 		{"text where an array belongs", `{"paths[*]": fs.read}`, `{"paths":"a"}`, "malformed_arguments: the argument paths is text, where an array belongs"},
 		{"nested", edits, `{"edits":[{"file":{"path":"a"},"text":1},{"text":2,"file":{"path":"b"}}]}`, "fs.write a @ edits[0].file.path\nfs.write b @ edits[1].file.path"},
-		{"nested and absent", edits, `{}`, "malformed_arguments: the argument edits[*].file.path is missing, and what the tool takes instead is not known"},
-		{"absent in one element", edits, `{"edits":[{"file":{"path":"a"}},{"file":{}}]}`, "malformed_arguments: the argument edits[1].file.path is missing, and what the tool takes instead is not known"},
-		{"object absent in one element", edits, `{"edits":[{"text":"x"}]}`, "malformed_arguments: the argument edits[0].file.path is missing, and what the tool takes instead is not known"},
+		{"nested and absent", edits, `{}`, "malformed_arguments: the argument edits[*].file.path is missing, and what the tool does without it is not known"},
+		{"absent in one element", edits, `{"edits":[{"file":{"path":"a"}},{"file":{}}]}`, "malformed_arguments: the argument edits[1].file.path is missing, and what the tool does without it is not known"},
+		{"object absent in one element", edits, `{"edits":[{"text":"x"}]}`, "malformed_arguments: the argument edits[0].file.path is missing, and what the tool does without it is not known"},
 		{"unknown in one element", edits, `{"edits":[{"file":{"path":"a","link":"b"}}]}`, "malformed_arguments: the argument edits[0].file.link is not one that the tool is known to take"},
 		{"an array where an object belongs", edits, `{"edits":[[1]]}`, "malformed_arguments: the argument edits[0] is an array, where an object belongs"},
 		{"an object where an array belongs", edits, `{"edits":{"0":{}}}`, "malformed_arguments: the argument edits is an object, where an array belongs"},
 		{"one or many: one", either, `{"source":"a"}`, "fs.read a @ source"},
 		{"one or many: many", either, `{"source":["a","b"]}`, "fs.read a @ source[0]\nfs.read b @ source[1]"},
-		{"one or many: none", either, `{"source":[]}`, "malformed_arguments: the argument source is missing, and what the tool takes instead is not known"},
+		{"one or many: none", either, `{"source":[]}`, "malformed_arguments: the argument source is missing, and what the tool does without it is not known"},
 		{"arrays in arrays", `{"m[*][*].p": fs.read}`, `{"m":[[{"p":"a"}],[{"p":"b"},{"p":"c"}]]}`, "fs.read a @ m[0][0].p\nfs.read b @ m[1][0].p\nfs.read c @ m[1][1].p"},
 		{
 			"words that may belong together", `{"r[*].c": {verb: records.update, dim: class}, "r[*].p": {verb: records.update, dim: path}}`, `{"r":[{"c":"a","p":"x"},{"c":"b","p":"y"}]}`,
@@ -228,7 +228,7 @@ func TestRequireProgram(t *testing.T) {
 		{"parts", run, `{"args":["status"],"command":"git"}`, "proc.exec git status @ command"},
 		{"parts without arguments", run, `{"command":"git"}`, "proc.exec git @ command"},
 		{"parts with no arguments", run, `{"command":"git","args":[]}`, "proc.exec git @ command"},
-		{"parts without a program", run, `{"args":["git"]}`, "malformed_arguments: the argument command is missing, and what the tool takes instead is not known"},
+		{"parts without a program", run, `{"args":["git"]}`, "malformed_arguments: the argument command is missing, and what the tool does without it is not known"},
 		{"arguments as text", run, `{"command":"git","args":"status"}`, "malformed_arguments: the argument args is text, where an array of text belongs"},
 		{"program as an array", run, `{"command":["git"]}`, "malformed_arguments: the argument command is an array, where text belongs"},
 		{"directory", run, `{"command":"git","cwd":"/x"}`, "proc.exec git @ command"},
@@ -239,7 +239,7 @@ func TestRequireProgram(t *testing.T) {
 		{"environment as text", run, `{"command":"git","env":"A=b"}`, "malformed_arguments: the argument env is text, where an object belongs"},
 		{"no environment", run, `{"command":"git","env":{}}`, "proc.exec git @ command"},
 		{"argv alone", `{args: {argv: proc.exec}}`, `{"args":["git"]}`, "proc.exec git @ args"},
-		{"argv alone, absent", `{args: {argv: proc.exec}}`, `{}`, "malformed_arguments: the argument args is missing, and what the tool takes instead is not known"},
+		{"argv alone, absent", `{args: {argv: proc.exec}}`, `{}`, "malformed_arguments: the argument args is missing, and what the tool does without it is not known"},
 		{"argv alone, with a default", `{args: {argv: proc.exec, default: [git, status]}}`, `{}`, "proc.exec git status @ args"},
 		{"directory with a default", `{cmd: proc.eval, cwd: {in: proc.eval, default: /srv}}`, `{"cmd":"a"}`, "proc.eval a @ cmd"},
 		{"directory without a program", `{cmd: {verb: proc.eval, optional: true}, cwd: {in: proc.eval}}`, `{"cwd":"/x"}`, "malformed_arguments: the argument cwd is the directory of a program, and the call names none"},

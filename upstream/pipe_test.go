@@ -342,7 +342,6 @@ func TestSubscription(t *testing.T) {
 // TestListensAgain: a modern server that ends the stream of changes is asked for another, and
 // what changed meanwhile is to be looked for.
 func TestListensAgain(t *testing.T) {
-	t.Parallel()
 	events := newRecorder()
 	started(t, program(t, "modern"), upstream.Options{Events: events})
 	for range 2 {
