@@ -56,7 +56,7 @@ func (a *app) agentsList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the agents",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			w, err := a.load()
 			if err != nil {
@@ -105,7 +105,7 @@ func (a *app) agentsTree() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tree",
 		Short: "Show which agent hangs from which",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			w, err := a.load()
 			if err != nil {

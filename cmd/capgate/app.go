@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,7 +106,7 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if a.ui.json {
 				return a.ui.emit(map[string]string{"version": version})
@@ -121,6 +122,13 @@ func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
 			return nil
+		}
+		if most == 0 {
+			err := fmt.Errorf("%s takes no argument, and was given %q", cmd.CommandPath(), args[0])
+			if ext := filepath.Ext(args[0]); ext == ".yml" || ext == ".yaml" {
+				return usage(err, "a configuration is given by -c")
+			}
+			return err
 		}
 		_, words, _ := strings.Cut(cmd.Use, " ")
 		return fmt.Errorf("%s takes %s", cmd.CommandPath(), words)

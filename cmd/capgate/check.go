@@ -35,7 +35,7 @@ func (a *app) check() *cobra.Command {
 		Use:   "check",
 		Short: "Load everything strictly and run the policy tests",
 		Long:  "check loads the configuration and every record strictly, runs the tests: of the\nconfiguration, prints what it finds and exits 1 if any of it is an error.",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			w, err := a.load()
 			if err != nil {

@@ -29,7 +29,7 @@ func (a *app) demo() *cobra.Command {
 		Use:   "demo",
 		Short: "A gateway, an agent, one allowed and one denied call, the event: in ten seconds",
 		Long:  "demo runs a gateway in a folder that is gone afterwards, with the server that comes\nwith capgate, and calls it as an agent would, over HTTP.",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := os.MkdirTemp("", "capgate-demo-")
 			if err != nil {

@@ -23,7 +23,7 @@ func (a *app) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Look for what is mistyped, too wide or missing",
 		Long:  "doctor examines the configuration, every record and this machine. It warns and\nnever blocks; with --strict it exits 1 when it has warnings or errors.",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if list {
 				return a.listChecks()

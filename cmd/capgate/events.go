@@ -49,7 +49,7 @@ func (a *app) eventsTail() *cobra.Command {
 		Use:     "tail",
 		Short:   "Show the last events, and those to come",
 		Example: "  capgate events tail -f\n  capgate events tail -f --agent scout --decision deny",
-		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
+		Args:    cobra.MatchAll(takes(0, 0), noEmptyFlag),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.tail(cmd.Context(), want, follow)
 		},
@@ -88,7 +88,7 @@ func (a *app) eventsQuery() *cobra.Command {
 			"--ref it explains a single one: a denial names it. With --json it prints the events\n" +
 			"as they are written, one a line.",
 		Example: "  capgate events query --agent scout --decision deny --since 24h\n  capgate events query --ref 1f0c9ab25d3e4f67",
-		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
+		Args:    cobra.MatchAll(takes(0, 0), noEmptyFlag),
 		RunE: func(*cobra.Command, []string) error {
 			f, err := want.filter(time.Now())
 			if err != nil {

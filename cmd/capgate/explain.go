@@ -89,7 +89,7 @@ func (a *app) explain() *cobra.Command {
 			"was seen of them last.",
 		Example: "  capgate explain --agent scout --requirement 'fs.read{path=/etc/passwd}'\n  capgate explain --agent scout --requirement 'net.get{url=https://api.github.com/}'\n" +
 			"  capgate explain --agent scout --tool files.read --args '{\"path\": \"notes/todo.md\"}'",
-		Args: cobra.NoArgs,
+		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.agent == "" || (q.requirement == "") == (q.tool == "") || q.tool == "" && cmd.Flags().Changed("args") {
 				return usage(fmt.Errorf("explain needs --agent and --requirement, or --agent, --tool and --args"), "capgate explain --help shows an example")

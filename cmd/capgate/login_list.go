@@ -44,7 +44,7 @@ func (a *app) upstreamsList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the servers behind the gateway, and which of them need a login",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			w, err := a.load()
 			if err != nil {

@@ -228,7 +228,7 @@ func (a *app) skillsMirror() *cobra.Command {
 		Long: "mirror makes a folder hold a copy of the skills that an agent is shown, for clients\nthat read the disk. It removes what is not shown any more, and leaves alone what it\n" +
 			"did not write. capgate serve keeps the folders in step that skills.mirror names.",
 		Example: "  capgate skills mirror --agent scout --to ./scout/.claude/skills",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := a.load()
 			if err != nil {

@@ -15,7 +15,7 @@ func (a *app) catalogue() *cobra.Command {
 	return &cobra.Command{
 		Use:   "catalogue",
 		Short: "List every verb that can be granted, with its risk and scope keys",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if a.ui.json {
 				return a.ui.emit(catalogueRows())

@@ -34,7 +34,7 @@ func (a *app) providersList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the providers whose requests capgate can read",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			w, err := a.load()
 			if err != nil {
@@ -93,7 +93,7 @@ func (a *app) providersShow() *cobra.Command {
 		Short:   "Show the provider's own tools as an agent may ask for them",
 		Long:    "show prints the tools that run at a provider, as a request of the agent carries\nthem when the gateway passes it on: with the agent's hosts as their domains. What\nis left out or narrowed is said with its reason.",
 		Example: "  capgate providers show --agent scout --provider anthropic",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			vendor, ok := provider.Lookup(name)
 			if !ok {

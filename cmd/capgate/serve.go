@@ -34,7 +34,7 @@ func (a *app) serve() *cobra.Command {
 		Long: "serve answers every agent at /mcp, each recognised by its own token, and keeps in\n" +
 			"step with the configuration and the records while it runs.",
 		Example: "  capgate serve -c config.example.yml\n  capgate agents token issue scout -c config.example.yml",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go guardrail.Prepare()
 			a.listen = listen

@@ -228,7 +228,7 @@ func (a *app) skillsAsked(use, short, example string, show func(of skillsOf) err
 	var agent string
 	var all bool
 	cmd := &cobra.Command{
-		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		Use: use, Short: short, Example: example, Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (agent == "") != all {
 				return usage(fmt.Errorf("name one agent, or all of them"), "--agent scout, or --all")

@@ -19,7 +19,7 @@ func (a *app) stdio() *cobra.Command {
 		Long: "stdio is what a client launches as an MCP server. Whoever wrote the client's\n" +
 			"configuration says which agent it is for; no token is needed.",
 		Example: "  claude mcp add capgate -- capgate stdio --agent scout -c ~/capgate.yml",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go guardrail.Prepare()
 			w, err := a.load()

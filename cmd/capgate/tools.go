@@ -27,7 +27,7 @@ func (a *app) toolsList() *cobra.Command {
 		Use:     "list --agent AGENT",
 		Short:   "Start the servers and list the tools that an agent sees",
 		Example: "  capgate tools list --agent scout\n  capgate tools list --agent scout --all",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := a.load()
 			if err != nil {

@@ -111,7 +111,7 @@ func (u *ui) fail(err error) {
 	}
 	hint = cmp.Or(remedy(err), hint)
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
-	u.wrong(strings.Join(lines, "; "), hint)
+	u.wrong(strings.ReplaceAll(strings.Join(lines, "; "), "Did you mean this?; ", "did you mean "), hint)
 }
 
 // remedy says what can be done where a disk does not take what is written, "" for anything else.

@@ -25,7 +25,7 @@ func (a *app) eventsVerify() *cobra.Command {
 			"nobody can know from the folder alone. With an anchor, a checkpoint that was kept\n" +
 			"elsewhere, it knows more.",
 		Example: "  capgate events verify --anchor /mnt/elsewhere/capgate.checkpoint",
-		Args:    cobra.MatchAll(cobra.NoArgs, noEmptyFlag),
+		Args:    cobra.MatchAll(takes(0, 0), noEmptyFlag),
 		RunE: func(*cobra.Command, []string) error {
 			o, err := a.measure(anchor, since)
 			if err != nil {
@@ -159,7 +159,7 @@ func (a *app) eventsCheckpoint() *cobra.Command {
 		Short:   "Print the last signed line of each file, to be kept elsewhere",
 		Long:    "checkpoint prints what verify --anchor takes. Kept where nobody who can write to the\nlog can reach it, it shows when the log was cut or written anew.",
 		Example: "  capgate events checkpoint | ssh elsewhere 'cat > capgate.checkpoint'",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.eventLog()
 			if err != nil {
