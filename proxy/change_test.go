@@ -323,7 +323,7 @@ func TestChangesWithoutEnd(t *testing.T) {
 }
 
 // TestCallsFollowTheServer: nor is one of a server that was started anew with another definition, not even by
-// the call that starts it. What it did not change is called, once.
+// the call that starts it, however long it takes to say so. What it did not change is called, once.
 func TestCallsFollowTheServer(t *testing.T) {
 	for prefix, name := range map[string]string{"files": "files__read_text_file", "": "read_text_file"} {
 		for code, list := range map[string]string{
@@ -331,52 +331,75 @@ func TestCallsFollowTheServer(t *testing.T) {
 			"tool_quarantined": tool("read_text_file", "path", "another"),
 			"unknown_tool":     tool("write_file", "path"),
 		} {
-			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{}
-				up := files(t, s)
-				up.Prefix = prefix
-				w := start(t, map[string]string{"scout": reader}, up)
-				c := w.client("scout")
-				c.initialize("{}")
-				call := func() said {
-					return c.request("tools/call", `{"name":"`+name+`","arguments":{"path":"`+w.root+`/docs/a"}}`)
-				}
-				s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
-				if a := call(); strings.Contains(a.Raw, "isError") {
-					t.Fatal(a.Raw)
-				}
-				<-time.After(5 * time.Second) // so that it is started anew at once
-				s.relist("tools/list", `"tools":[`+list+`]`)
-				must(t, s.hangsUp())
-				a, want := call(), 1
-				if code == "" {
-					want = 2
-				} else if d := denialOf(t, a); d.Code != code {
-					t.Errorf("%q: %s, want %s", prefix, a.Raw, code)
-				}
-				if n := len(s.calls()); n != want {
-					t.Errorf("%q, %q: %d calls reached the server, want %d", prefix, code, n, want)
-				}
-			})
+			for _, slow := range []time.Duration{0, 5 * time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					s := &scripted{}
+					up := files(t, s)
+					up.Prefix = prefix
+					w := start(t, map[string]string{"scout": reader}, up)
+					c := w.client("scout")
+					c.initialize("{}")
+					call := func() said {
+						return c.request("tools/call", `{"name":"`+name+`","arguments":{"path":"`+w.root+`/docs/a"}}`)
+					}
+					s.relist("tools/list", `"tools":[`+tool("read_text_file", "path")+`]`)
+					if a := call(); strings.Contains(a.Raw, "isError") {
+						t.Fatal(a.Raw)
+					}
+					<-time.After(5 * time.Second) // so that it is started anew at once
+					s.relist("tools/list", `"tools":[`+list+`]`)
+					s.takes(slow)
+					must(t, s.hangsUp())
+					a, want := call(), 1
+					if code == "" {
+						want = 2
+					} else if d := denialOf(t, a); d.Code != code {
+						t.Errorf("%q, %v: %s, want %s", prefix, slow, a.Raw, code)
+					}
+					if n := len(s.calls()); n != want {
+						t.Errorf("%q, %q, %v: %d calls reached the server, want %d", prefix, code, slow, n, want)
+					}
+				})
+			}
 		}
 	}
 }
 
-// TestServerThatIsAlwaysAnew: a server that is started anew whenever it is called is given up after a few times, and
-// has seen no call.
+// TestCallsFollowTheServerAtOnce: it may be started anew between the first that it says and the first call.
+func TestCallsFollowTheServerAtOnce(t *testing.T) {
+	for _, asks := range [][]string{nil, {"elicitation"}} {
+		s := &scripted{}
+		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			s.relist("tools/list", `"tools":[`+tool("read_text_file", "path", "another")+`]`)
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: true, Lost: true}
+		}
+		up := files(t, s)
+		up.MayAsk = asks
+		w := start(t, map[string]string{"scout": reader}, up)
+		a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`)
+		if d := denialOf(t, a); d.Code != "tool_quarantined" || len(s.calls()) != 1 {
+			t.Errorf("called %d times: %s", len(s.calls()), a.Raw)
+		}
+	}
+}
+
+// TestServerThatIsAlwaysAnew: a call by which its server ends each time is given up when it was tried twice, as ever, and
+// no good connection with it.
 func TestServerThatIsAlwaysAnew(t *testing.T) {
-	s := &scripted{}
-	s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
-		return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: true, Lost: true}
-	}
-	w := start(t, map[string]string{"scout": reader}, files(t, s))
-	c := w.client("scout")
-	c.initialize("{}")
-	a := c.request("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`)
-	if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(d.Hint, "it was not done") {
-		t.Errorf("%s", a.Raw)
-	}
-	if n := len(s.calls()); n != 2 {
-		t.Errorf("it was called %d times, want twice", n)
+	for _, asks := range [][]string{nil, {"elicitation"}} {
+		s := &scripted{}
+		s.reply = func(context.Context, upstream.Request, upstream.Sink) (upstream.Answer, error) {
+			return upstream.Answer{}, &upstream.Failed{Upstream: "files", Text: "ended", Unsent: true, Lost: true}
+		}
+		up := files(t, s)
+		up.MayAsk = asks
+		w := start(t, map[string]string{"scout": reader}, up)
+		a := w.client("scout").modern("tools/call", `{"name":"files__read_text_file","arguments":{"path":"`+w.root+`/docs/a"}}`, `{"elicitation":{}}`)
+		if d := denialOf(t, a); d.Code != "upstream_failed" || !strings.Contains(d.Hint, "it was not done") {
+			t.Errorf("%s", a.Raw)
+		}
+		if n, opened := len(s.calls()), s.opened.Load(); n != 2 || opened != 3 {
+			t.Errorf("it was called %d times by %d connections, want twice, and one more", n, opened)
+		}
 	}
 }

@@ -17,14 +17,15 @@ import (
 
 // order is a request to a server, before it is known which era it speaks.
 type order struct {
-	line   *line
-	method string
-	name   string // what Mcp-Name carries
-	header []upstream.Field
-	body   func(dst []byte) ([]byte, error) // the members of params, without _meta
-	again  []byte                           // further members that a retry carries
-	up     bool                             // the server has answered it, and asked for more
-	ups    int64                            // how often the server had come up when it was decided, 0 where any may have it
+	line    *line
+	method  string
+	name    string // what Mcp-Name carries
+	header  []upstream.Field
+	body    func(dst []byte) ([]byte, error) // the members of params, without _meta
+	again   []byte                           // further members that a retry carries
+	up      bool                             // the server has answered it, and asked for more
+	renewed bool                             // it was decided for a server before that was started anew
+	ups     int64                            // how often the server had come up when it was decided, 0 where any may have it
 }
 
 // request writes an order in the words of the server.
@@ -406,25 +407,18 @@ func (c *call) send(ctx context.Context, o *order) (upstream.Answer, error) {
 	o.line.begin(c, sink)
 	defer o.line.finish(c)
 	may := func() error { return cmp.Or(c.current(o), c.still(o)) }
-	var before error // of the connection before
-	return o.line.link.Do(ctx, func(conn upstream.Conn) (answer upstream.Answer, err error) {
-		defer func() {
-			if before != nil && c.renewed && errors.Is(err, errOther) {
-				err = before // as it fails by each connection
-			}
-			before = err
-		}()
+	return o.try(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
 		o.line.loudness(ctx, conn, c.logLevel(), may) // before the last look, as the server is waited for
 		if err := may(); err != nil {
-			return answer, err
+			return upstream.Answer{}, err
 		}
 		r, err := c.request(o, conn.Info(), token)
 		if err != nil {
-			return answer, err
+			return upstream.Answer{}, err
 		}
 		r.Into, r.Room = into, c.room
 		r.May = may
-		answer, err = conn.Call(ctx, r, sink)
+		answer, err := conn.Call(ctx, r, sink)
 		return typed(conn.Info(), answer, c.modern), err
 	})
 }

@@ -246,7 +246,7 @@ func (c *call) startParked(o *order, info upstream.Info, sink *errand) (*parked,
 		defer close(p.done)
 		defer o.line.finish(c)
 		defer context.AfterFunc(c.server.ctx, p.strand)()
-		p.answer, p.err = o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+		p.answer, p.err = o.try(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
 			o.line.loudness(ctx, conn, level, r.May)
 			if err := r.May(); err != nil {
 				return upstream.Answer{}, err

@@ -124,7 +124,7 @@ func (c *call) permitted(v gate.Verdict, o *order) reply {
 	if !v.Decision.Allowed() {
 		return c.deny(v)
 	}
-	o.ups = o.line.ups.Load()
+	o.ups, o.renewed = o.line.ups.Load(), c.renewed
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
@@ -148,6 +148,23 @@ func (c *call) still(o *order) error {
 		c.paused = o
 	}
 	return errOther
+}
+
+// try has an order go up over one connection, and over another where that is gone. It is not decided once more for a server
+// that is started anew by each: what it failed by counts then.
+func (o *order) try(ctx context.Context, fn func(conn upstream.Conn) (upstream.Answer, error)) (upstream.Answer, error) {
+	var failed error
+	answer, err := o.line.link.Do(ctx, func(conn upstream.Conn) (upstream.Answer, error) {
+		answer, err := fn(conn)
+		if !errors.Is(err, errOther) {
+			failed = err
+		}
+		return answer, err
+	})
+	if o.renewed && failed != nil && errors.Is(err, errOther) {
+		err = failed
+	}
+	return answer, err
 }
 
 // private makes a result one that is kept for this agent only, and not for long.

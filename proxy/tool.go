@@ -41,7 +41,7 @@ func (c *call) callTool() reply {
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
-	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name, b), ups: c.ups})
+	return c.forward(&order{line: t.line, method: "tools/call", name: t.name, header: header, body: c.nameAndArguments(t.name, b), ups: c.ups, renewed: c.renewed})
 }
 
 // named reads the name and the arguments of a tool or prompt, and says what is
@@ -143,6 +143,7 @@ func (c *call) find() (*tool, gate.Verdict) {
 	down := c.search(ctx, toolList, begun, look)
 	if found != nil {
 		c.ups = found.line.ups.Load()
+		_, _, _ = c.listOf(ctx, found.line, toolList, begun) // which it may be about to say
 		down = c.search(ctx, toolList, begun, look)
 	}
 	switch {
@@ -248,7 +249,7 @@ func (c *call) quickly(begun time.Time) *tool {
 	if err != nil {
 		return nil
 	}
-	c.ups = l.ups.Load()
+	c.ups = max(1, l.ups.Load()) // it comes up to say what it has
 	items, is, err := c.listOf(c.ctx, l, toolList, begun)
 	if err != nil || !is.isKnown() {
 		return nil

@@ -24,10 +24,10 @@ type word struct {
 }
 
 const (
-	maxSentence = 256              // bytes of a whole sentence
-	maxSpeech   = 4 << 10          // bytes of what is looked at for words
-	refusalTime = 5 * time.Second  // how long a server may take to say why it refuses something
-	promptly    = 10 * time.Second // how long it may take to say that it knows no such session, which may have to start first
+	maxSentence = 256             // bytes of a whole sentence
+	maxSpeech   = 4 << 10         // bytes of what is looked at for words
+	refusalTime = 5 * time.Second // how long a server may take to say why it refuses something
+	promptly    = 2 * time.Second // how long it may take to find out that it knows no such session
 )
 
 // readRefusal reads a body, up to a limit, that says why there is no answer. One that is cut short has no end in time.

@@ -219,11 +219,11 @@ func TestHTTPForgottenOtherwise(t *testing.T) {
 		}, 0, false},
 		"with another status": {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 400, "application/json", sentence) }, 0, false},
 		"in other words":      {func(w http.ResponseWriter, _ *http.Request, _ msg) { status(w, 404, "text/plain", "Session expired") }, 0, false},
-		"late":                {nil, 10100 * time.Millisecond, false},
+		"late":                {nil, 2100 * time.Millisecond, false},
 		"pages of two numbers": {func(w http.ResponseWriter, _ *http.Request, _ msg) {
 			status(w, 404, "text/html", "<h1>Not Found</h1>Request 2")
 		}, -1, true},
-		"soon": {nil, 1500 * time.Millisecond, true},
+		"soon": {nil, 500 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
