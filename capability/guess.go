@@ -9,8 +9,8 @@ import (
 )
 
 // guesses are what servers do to a path beyond reading it, which nobody who writes a grant has in mind. They are made
-// as [rewrites] are. Those that part a text at signs are made where such a sign is written, or something escaped: for a
-// full-width colon, which names have in place of the one, nobody takes it.
+// as [rewrites] are. Those that part a text at signs are made where such a sign is written: for a full-width colon, which
+// names have in place of the one, nobody takes it.
 var guesses = [...]struct {
 	make func(text string) []string
 	at   string
@@ -43,20 +43,55 @@ var baits = [...]struct {
 	{opaqueEncoding, func(text string) bool { return strings.Contains(text, `\N{`) }}, // the name of a character, to Python
 }
 
-// guessed adds what is made by guesses of a text, as which a path may be read.
-func guessed(texts []string, text string) []string {
-	raw := texts[0]
+// guessesOf returns the guesses that are made of a path.
+func guessesOf(raw string) []func(text string) []string {
+	made := make([]func(string) []string, 0, len(guesses))
 	for _, guess := range guesses {
-		if guess.at != "" && !strings.ContainsAny(raw, guess.at+escapes) {
-			continue
+		if guess.at == "" || writes(raw, guess.at) {
+			made = append(made, guess.make)
 		}
-		for _, made := range guess.make(text) {
+	}
+	return made
+}
+
+// guessed adds what is made of a text by guesses.
+func guessed(texts []string, text string, guesses []func(string) []string) []string {
+	for _, guess := range guesses {
+		for _, made := range guess(text) {
 			if strings.TrimSpace(made) != "" {
 				texts = appendNew(texts, made)
 			}
 		}
 	}
 	return texts
+}
+
+// writes reports whether a text has one of some signs, as it is or escaped, and not only what looks like one.
+func writes(text, signs string) bool {
+	switch {
+	case strings.ContainsAny(text, signs):
+		return true
+	case !strings.ContainsAny(text, escapes):
+		return false
+	}
+	var plain strings.Builder // without what looks like one, and as others read the rest
+	for _, r := range text {
+		if as := lookalike(r); !strings.ContainsAny(as, signs) {
+			plain.WriteString(as)
+		}
+	}
+	texts := []string{plain.String()}
+	for i := 0; i < len(texts); i++ {
+		if strings.ContainsAny(texts[i], signs) || len(texts) > maxReadings {
+			return true
+		}
+		for _, decode := range [...]func(string) []string{decodePercent, turnBackslashes, unescape, uncode} {
+			for _, made := range decode(texts[i]) {
+				texts = appendNew(texts, made)
+			}
+		}
+	}
+	return false
 }
 
 func baitOf(text string) (opaque string) {

@@ -122,7 +122,8 @@ func TestPathNarrow(t *testing.T) {
 		"src/x:.env": deny, "src/x:y.md": deny, "src/12:30.log": deny, "src/a::b:c": deny,
 		"src/main.go:10": allow, "src/main.go:10:2": allow, "src/test.py::TestA": allow, "src/test.py::TestA::test_b": allow, "src/a!b": allow, "src/a;b": allow,
 		"src/x.png[4x4]": allow, "src/!x.md": allow, "src/;x": allow, "src/!a/b.md": allow, "src/my%20docs/a.md": allow, "src/x_%04d.png": allow, "src/posts.$postId.tsx": allow,
-		"src/第1章：はじめに.md": allow, "src/FAQ：よくある質問.md": allow, "src/Title꞉ Sub.md": allow, "src/a∶b.md": allow, "src/すごい！.md": allow, "src/一；二.md": allow, "src/x：y:z.md": deny,
+		"src/第1章：はじめに.md": allow, "src/FAQ：よくある質問.md": allow, "src/Title꞉ Sub.md": allow, "src/a∶b.md": allow, "src/すごい！.md": allow, "src/一；二.md": allow, "src/Q&A：よくある質問.md": allow, "src/报告：增长20%.md": allow, "src/20%増：二.md": allow, `src/R&D：note.md`: allow,
+		"src/x：y:z.md": deny, "src/x：y%3Az.md": deny, "src/x：y%253az.md": deny, "src/x：y%３az.md": deny, "src/x：y&colon;z.md": deny, `src/：y%\3az.md`: deny,
 	} {
 		p, err := tree.view().Path(arg)
 		if got := decidePath(tree.table(t, "src"), p, err); got != want {

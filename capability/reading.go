@@ -70,6 +70,10 @@ func spellings(raw string, guess bool) (texts []string, opaque string) {
 	if isPlain(raw) {
 		return texts, ""
 	}
+	var guesses []func(string) []string
+	if guess {
+		guesses = guessesOf(raw)
+	}
 	for i := 0; i < len(texts); i++ {
 		if opaque = hazardOf(texts[i], guess); opaque != "" {
 			return nil, opaque
@@ -79,9 +83,7 @@ func spellings(raw string, guess bool) (texts []string, opaque string) {
 				texts = appendNew(texts, made)
 			}
 		}
-		if guess {
-			texts = guessed(texts, texts[i])
-		}
+		texts = guessed(texts, texts[i], guesses)
 		if len(texts) > maxReadings || len(texts)*len(raw) > maxReadingBytes {
 			return nil, opaqueMany
 		}
