@@ -29,6 +29,8 @@ var guesses = [...]struct {
 const (
 	tails   = ":;!" // the signs behind which some part of a file is named
 	escapes = `%\&` // those by which a sign is written as others
+
+	maxWritten = 8 // readings of a path in which a sign is looked for; of more it may be in one
 )
 
 // baits are the texts that are more than a path to somebody who has not looked at it.
@@ -75,21 +77,28 @@ func writes(text, signs string) bool {
 		return false
 	}
 	var plain strings.Builder // without what looks like one, and as others read the rest
+	looks := false
 	for _, r := range text {
-		if as := lookalike(r); !strings.ContainsAny(as, signs) {
+		if as := lookalike(r); strings.ContainsAny(as, signs) {
+			looks = true
+		} else {
 			plain.WriteString(as)
 		}
 	}
-	texts := []string{plain.String()}
+	if !looks {
+		return true // so that there is nothing to tell apart
+	}
+	texts, others := []string{plain.String()}, guessesOf("") // which need no sign
 	for i := 0; i < len(texts); i++ {
-		if strings.ContainsAny(texts[i], signs) || len(texts) > maxReadings {
+		if strings.ContainsAny(texts[i], signs) || len(texts) > maxWritten {
 			return true
 		}
-		for _, decode := range [...]func(string) []string{decodePercent, turnBackslashes, unescape, uncode} {
-			for _, made := range decode(texts[i]) {
+		for _, rewrite := range rewrites {
+			for _, made := range rewrite(texts[i]) {
 				texts = appendNew(texts, made)
 			}
 		}
+		texts = guessed(texts, texts[i], others)
 	}
 	return false
 }

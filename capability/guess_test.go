@@ -49,7 +49,7 @@ func TestPathGuesses(t *testing.T) {
 			`.\056/outside/secret.txt`, `src/.\56/.\056/outside`, `\x2e\x2e/outside`, `\u002e./outside`, `\U0000002e./outside`, `\57etc\57passwd`, `lin\153_out`, `src/.\0056/.\0056/outside`, `.\456/outside`, `.\0456/outside`, `.\u2e/outside`, `.\u02e/x`, `.\U2e/x`, `.\x2E/x`, `\0176/.ssh`,
 			`.\u{00002e}/x`, `.\x{02e}/x`, `.\o{56}/x`, `a\x5c..\x5c..\x5cetc`, `.\x5c./x`, `.\x5cx2e/x`, `.\uff0e/x`, `.\u2024/x`, `.\u200b./x`, `.\x252e/x`, `x\x3a/etc/passwd`, `file\u{3a}///etc/passwd`, "link_out\u037ex", `.\N{FULL STOP}/x`, `x\N{SOLIDUS}..`,
 			// a whole path or a parent behind a sign that looks like another
-			"x：/etc/passwd", "src/x：../../outside", "src/x%EF%BC%9A/etc", "link_out%3a10",
+			"x：/etc/passwd", "src/x：../../outside", "src/x%EF%BC%9A/etc", "link_out%3a10", "link_out%{3,4}a10", "link_out%{3,4}a10：",
 			// files that Perl writes
 			"+>x", "+<x", "+>>x",
 			// HTML
