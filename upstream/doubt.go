@@ -38,16 +38,16 @@ func (c *web) forgotten(ctx context.Context, said *word, session string) bool {
 	case !surely && time.Since(*greeted) < youngTime:
 		return false
 	}
-	if by := c.disowned(ctx); by == nil || !surely || said.late || !said.isLike(by) {
+	if by := c.inDoubt(ctx); by == nil || !surely || said.late || !said.isLike(by) {
 		return false
 	}
 	c.gone.Store(true)
 	return true
 }
 
-// disowned asks the server whether it knows the connection, where what it said may mean that it does not, ends it then, and
+// inDoubt asks the server whether it knows the connection, where what it said may mean that it does not, ends it then, and
 // returns what was said. What is said of a request may be of what a tool did; nothing but the connection can be meant here.
-func (c *web) disowned(ctx context.Context) *word {
+func (c *web) inDoubt(ctx context.Context) *word {
 	c.doubting.Lock()
 	q := c.doubt
 	if q == nil {

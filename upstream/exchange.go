@@ -112,7 +112,7 @@ func (x *exchange) run(r Request) (Answer, error) {
 		return x.refused(x.ctx, resp, x.id, x.stance.session, began)
 	}
 	if answer.Error != nil && isForgotten(x.wordOf(answer.Error).text, x.stance.session) && x.greeted.Load() != nil {
-		x.disowned(x.ctx)
+		x.inDoubt(x.ctx)
 	}
 	return answer, err
 }
