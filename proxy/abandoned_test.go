@@ -86,6 +86,7 @@ func TestAbandonedGivesWay(t *testing.T) {
 		case <-time.After(time.Second):
 			t.Error("the first call goes on")
 		}
+		synctest.Wait() // until capgate has heard of it
 		if got := a.call("b", a.state(a.call("b", ""))); !strings.Contains(got, `"heard":{"about":"b"}`) {
 			t.Error(got)
 		}
