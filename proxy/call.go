@@ -47,7 +47,7 @@ type call struct {
 	behind   string            // the upstream
 	declared *gate.Declaration // what the operator says that is called touches
 	ref      string            // ties the events of the call
-	ups      int64             // how often the server of a tool had come up when it was found
+	ups      int64             // how often the server of what is asked for had come up when that was found
 	stale    bool              // the policy was changed before the call went up, or the server was started anew
 	renewed  bool              // the latter, so that it was decided anew
 	paused   *order            // has been up, and is decided anew before it goes up with the input

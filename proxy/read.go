@@ -124,7 +124,7 @@ func (c *call) permitted(v gate.Verdict, o *order) reply {
 	if !v.Decision.Allowed() {
 		return c.deny(v)
 	}
-	o.ups, o.renewed = o.line.ups.Load(), c.renewed
+	o.ups, o.renewed = c.ups, c.renewed
 	if r, ok := c.allow(v); !ok {
 		return r
 	}
@@ -287,8 +287,17 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 func (c *call) sure(look func(cat *catalogue) *line) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	var before *line
+	var of *line
 	var changes uint64
+	isOf := func(l *line) (is bool) { // what is known after it is as of then
+		if is = l == nil || l == of; !is {
+			of, c.ups, changes = l, l.ups.Load(), l.lists[skillList].changes()
+		}
+		return is
+	}
+	if cat := c.tenant.known(); cat != nil {
+		isOf(look(cat))
+	}
 	begun := time.Now()
 	for ctx.Err() == nil {
 		cat, err := c.catalogue(ctx)
@@ -296,8 +305,8 @@ func (c *call) sure(look func(cat *catalogue) *line) bool {
 			return false
 		}
 		l := look(cat)
-		if l != nil && l != before {
-			before, changes = l, l.lists[skillList].changes()
+		if !isOf(l) {
+			continue
 		}
 		if l == nil || cat.knowsSkills(l, changes) {
 			c.looked = cat
