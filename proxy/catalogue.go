@@ -40,6 +40,7 @@ type source struct {
 	up       *Upstream
 	line     *line
 	editions [listKinds]edition // of its lists
+	left     []string           // what is left out of them: URIs, and templates of these
 	skills   claimed            // what of its resources are skills
 	unknown  bool               // nobody knows yet
 	spoke    bool               // the server spoke the extension for them
@@ -242,7 +243,7 @@ func (t *tenant) build(ctx context.Context, p *Policy) (*catalogue, error) {
 	}
 	fetching.Wait()
 	for i := range ups {
-		c.sources[i].line.settle(&lists[i], c.sources[i].editions[skillList])
+		c.sources[i].left = c.sources[i].line.settle(&lists[i], c.sources[i].editions[skillList])
 	}
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err

@@ -55,9 +55,9 @@ func (c *call) complete() reply {
 	case what.Equal("ref/resource"):
 		uri, _ := ref.Get("uri")
 		c.exposed, _ = uri.Str()
-		t := c.template(c.exposed)
+		t, denied := c.template(c.exposed)
 		if t == nil {
-			return c.deny(gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"})
+			return c.deny(denied)
 		}
 		of := gate.Completing{Template: t.uri, Name: argument.name, Value: argument.value, Others: argument.others}
 		l, v = t.line, c.withhold(c.policy.Gate.Completion(c.agent, t.up.resources(), of), t.held, templatePin+t.uri)
@@ -214,19 +214,26 @@ const (
 // said before its answer came.
 func (c *call) stays(l *line, finds func(*catalogue) *line) bool {
 	var now *line
-	return c.sure(func(cat *catalogue) *line { now = finds(cat); return now }) && now == l
+	return c.sure(l, func(cat *catalogue) *line { now = finds(cat); return now }) == nil && now == l
 }
 
 // template finds a template that may be completed by its text. What completes it may be of a skill
 // that its server has added.
-func (c *call) template(text string) (found *resource) {
-	if !c.sure(func(cat *catalogue) *line {
+func (c *call) template(text string) (found *resource, denied gate.Verdict) {
+	look := func(cat *catalogue) *line {
 		found = cat.template(text)
 		return found.of()
-	}) {
-		return nil
 	}
-	return found
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	down := c.search(ctx, time.Now(), func(cat *catalogue) bool { return look(cat) != nil }, templateList, skillList)
+	if found != nil {
+		down = c.sure(found.line, look, templateList)
+	}
+	if down != nil {
+		return nil, c.silence(down)
+	}
+	return found, gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: "no such template"}
 }
 
 // of is the connection to the server that has it, nil for none.

@@ -218,17 +218,18 @@ func TestSkillsDescribedOtherwise(t *testing.T) {
 
 // TestWhyNoResource: the agent is told that there is none, and the operator why.
 func TestWhyNoResource(t *testing.T) {
-	for _, test := range []struct{ skills, uri, why string }{
-		{`"skills":[]`, "wiki://h/q/SKILL.md", "it may be a file of a skill of its server, and is read as one or not at all"},
-		{`"skills":[{"uri":"wiki://h/q/SKILL.md"}]`, "wiki://h/q/a.md", "it may be a file of a skill of its server, and is read as one or not at all"},
-		{`"skills":"none"`, "wiki://h/a.md", "its server does not say which skills it has, and this may be of one"},
+	const one, list = "it may be a file of a skill of its server, and is read as one or not at all", `upstream "files" gives no list that can be read, so that it is not known what it has`
+	for _, test := range []struct{ skills, uri, why, said string }{
+		{`"skills":[]`, "wiki://h/q/SKILL.md", one, "there is no resource of that name"},
+		{`"skills":[{"uri":"wiki://h/q/SKILL.md"}]`, "wiki://h/q/a.md", one, "there is no resource of that name"},
+		{`"skills":"none"`, "wiki://h/a.md", list, "gives no list that can be read"},
 	} {
 		s := newSkillServer(true, nil)
 		s.lists["skills/list"] = test.skills
 		w := start(t, map[string]string{"scout": anyReader}, s.up(t))
 		a := w.client("scout").modern("resources/read", uriParams(test.uri), "{}")
 		events := w.events.of("decision")
-		if len(events) != 1 || events[0].Link != test.why || !mentions(a, "there is no resource of that name") {
+		if len(events) != 1 || events[0].Link != test.why || !mentions(a, test.said) {
 			t.Errorf("%s: %s\n%+v", test.uri, a.Raw, events)
 		}
 	}

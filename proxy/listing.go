@@ -323,20 +323,27 @@ func (l *line) outdate(k listKind) {
 
 // settle leaves out of the lists what was not there when the skills of the server were known last,
 // while they are not: it may be of one that came with it.
-func (l *line) settle(lists *[listKinds][]item, skills edition) {
+func (l *line) settle(lists *[listKinds][]item, skills edition) (left []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if skills.isKnown() {
 		l.settled = *lists
-		return
+		return nil
 	}
-	for _, k := range [...]listKind{promptList, resourceList, templateList} {
+	for k, key := range map[listKind]string{promptList: "name", resourceList: "uri", templateList: "uriTemplate"} {
 		known := map[string]bool{}
 		for _, it := range l.settled[k] {
 			known[string(it.raw)] = true
 		}
-		lists[k] = slices.DeleteFunc(slices.Clone(lists[k]), func(it item) bool { return !known[string(it.raw)] })
+		lists[k] = slices.DeleteFunc(slices.Clone(lists[k]), func(it item) bool {
+			is := known[string(it.raw)]
+			if !is {
+				left = append(left, it.text(key))
+			}
+			return !is
+		})
 	}
+	return left
 }
 
 // lament logs why lists cannot be had, once for all of them until one can.

@@ -206,14 +206,14 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 		p, known = cat.prompts[name]
 		return known
 	}
-	down := c.search(ctx, promptList, time.Now(), find)
-	if known && p != nil && p.line != nil && !c.sure(func(cat *catalogue) *line {
-		if find(cat); p == nil {
-			return nil
-		}
-		return p.line
-	}) {
-		return nil, unsure()
+	down := c.search(ctx, time.Now(), find, promptList, skillList)
+	if known && p != nil && p.line != nil {
+		down = c.sure(p.line, func(cat *catalogue) *line {
+			if find(cat); p == nil {
+				return nil
+			}
+			return p.line
+		}, promptList)
 	}
 	switch {
 	case known && p == nil:
@@ -272,67 +272,22 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	case isSkillURI(uri):
 		return nil, held, denied
 	}
-	if !c.sure(func(cat *catalogue) *line {
+	look := func(cat *catalogue) *line {
 		l, held, denied = cat.holder(uri)
 		return l
-	}) {
-		return nil, held, unsure()
 	}
-	return l, held, denied
-}
-
-// sure looks for what is not to be of a skill, as which skills its server has by now has to be known
-// for it: it may have become one's. It reports whether that is known, which it is not of a server that
-// is gone.
-func (c *call) sure(look func(cat *catalogue) *line) bool {
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
 	defer cancel()
-	var of *line
-	var changes uint64
-	isOf := func(l *line) (is bool) { // what is known after it is as of then
-		if is = l == nil || l == of; !is {
-			of, c.ups, changes = l, l.ups.Load(), l.lists[skillList].changes()
-		}
-		return is
+	down := c.search(ctx, time.Now(), func(cat *catalogue) bool {
+		return look(cat) != nil || denied.Decision.Code != capability.UnknownTool
+	}, resourceList, templateList, skillList)
+	if l != nil {
+		down = c.sure(l, look, resourceList, templateList)
 	}
-	if cat := c.tenant.known(); cat != nil {
-		isOf(look(cat))
+	if down != nil {
+		return nil, held, c.silence(down)
 	}
-	begun := time.Now()
-	for ctx.Err() == nil {
-		cat, err := c.catalogue(ctx)
-		if err != nil {
-			return false
-		}
-		l := look(cat)
-		if !isOf(l) {
-			continue
-		}
-		if l == nil || cat.knowsSkills(l, changes) {
-			c.looked = cat
-			return true
-		}
-		if !cat.reaches(l) || !c.learnsSkills(ctx, l, begun) {
-			return false
-		}
-	}
-	return false
-}
-
-// reaches reports whether a connection is one that the agent's servers are reached over.
-func (c *catalogue) reaches(l *line) bool {
-	return slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l })
-}
-
-// unsure is the verdict on what may be of a skill by now.
-func unsure() gate.Verdict {
-	return gate.Verdict{Decision: capability.Denial(capability.NotAvailable, nil), Why: "its server does not say which skills it has by now, and this may be of one"}
-}
-
-// learnsSkills waits until all skills are known that a server has by now, and reports whether they are.
-func (c *call) learnsSkills(ctx context.Context, l *line, begun time.Time) bool {
-	_, is, err := c.listOf(ctx, l, skillList, begun)
-	return err == nil && is.isKnown()
+	return l, held, denied
 }
 
 // holder is the same, as far as is known.
@@ -361,10 +316,20 @@ func (c *catalogue) holder(uri string) (l *line, held ruling, denied gate.Verdic
 	default:
 		return nil, held, unknownResource("no server lists the resource and no template fits it, so that it is not known which of them has it")
 	}
+	if c.leaves(l, uri) {
+		return nil, held, unknownResource("its server has just listed it, or said something else of it, and does not say yet which skills it has")
+	}
 	if held.code == "" {
 		held = c.alike(l, uri)
 	}
 	return c.beside(l, uri, held)
+}
+
+// leaves reports whether a resource is of what is left out while the skills of its server are not known.
+func (c *catalogue) leaves(l *line, uri string) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool {
+		return s.line == l && slices.ContainsFunc(s.left, func(left string) bool { return left == uri || fits(left, uri) })
+	})
 }
 
 // beside is the connection that a resource beside skills is read over, or why it may be one of a
@@ -382,14 +347,6 @@ func (c *catalogue) beside(l *line, uri string, is ruling) (over *line, held rul
 // unknownResource is the verdict on what no server is known to have.
 func unknownResource(why string) gate.Verdict {
 	return gate.Verdict{Decision: capability.Denial(capability.UnknownTool, nil), Why: why}
-}
-
-// knowsSkills reports whether all are known that a server had since their list changed for so many
-// times. A server that says again and again that it did is not waited for until it has enough.
-func (c *catalogue) knowsSkills(l *line, changes uint64) bool {
-	return slices.ContainsFunc(c.sources, func(s source) bool {
-		return s.line == l && !s.unknown && l.lists[skillList].hasSince(s.editions[skillList], changes)
-	})
 }
 
 // collision is the verdict on what nobody has, as several claim it.

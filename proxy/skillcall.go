@@ -213,7 +213,7 @@ const smuggled = "what the server answered holds a file of a skill"
 func (c *call) smuggles(l *line, prompt string, result []byte) bool {
 	before := c.looked
 	var now *catalogue
-	if !c.sure(func(cat *catalogue) *line { now = cat; return l }) {
+	if c.sure(l, func(cat *catalogue) *line { now = cat; return l }) != nil {
 		return true
 	}
 	return c.holdsSkills(now, l, prompt, result) || before != nil && before != now && c.holdsSkills(before, l, prompt, result)

@@ -140,11 +140,11 @@ func (c *call) find() (*tool, gate.Verdict) {
 		found, ok = cat.tools[c.exposed]
 		return ok
 	}
-	down := c.search(ctx, toolList, begun, look)
+	down := c.search(ctx, begun, look, toolList)
 	if found != nil {
 		c.ups = found.line.ups.Load()
 		_, _, _ = c.listOf(ctx, found.line, toolList, begun) // which it may be about to say
-		down = c.search(ctx, toolList, begun, look)
+		down = c.search(ctx, begun, look, toolList)
 	}
 	switch {
 	case found != nil:
@@ -156,23 +156,20 @@ func (c *call) find() (*tool, gate.Verdict) {
 }
 
 // search looks into the catalogue, and waits for servers that are about to say what
-// they have when it could be one of theirs that is asked for. It returns one
-// that does not say, nil if none is left that could have it.
-func (c *call) search(ctx context.Context, k listKind, begun time.Time, has func(*catalogue) bool) (down *mute) {
+// they have when it could be one of theirs that is asked for: the lists that say so come in
+// turn. It returns one that does not say, nil if none is left that could have it.
+func (c *call) search(ctx context.Context, begun time.Time, has func(*catalogue) bool, kinds ...listKind) (down *mute) {
 	for {
 		cat, err := c.catalogue(ctx)
 		switch {
 		case errors.Is(err, errRevoked):
 			return &mute{err: err}
 		case err != nil: // as somebody else makes one when the time is up
-			return c.silent(k, err)
+			return c.silent(kinds, err)
 		case has(cat):
 			return nil
 		}
-		s, unknown := cat.missing(k, c.exposed), k
-		if s == nil && k == promptList { // which is only known with what the skills are
-			s, unknown = cat.missing(skillList, c.exposed), skillList
-		}
+		s, unknown := c.missing(cat, kinds)
 		if s == nil {
 			return nil
 		}
@@ -183,14 +180,20 @@ func (c *call) search(ctx context.Context, k listKind, begun time.Time, has func
 }
 
 // silent is a server that has not said what it has, and that what is asked for could be of; nil for none.
-func (c *call) silent(k listKind, err error) *mute {
+func (c *call) silent(kinds []listKind, err error) *mute {
 	for _, u := range c.policy.byName() {
 		l, gone := c.tenant.line(u)
-		if gone == nil && (u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)) && !l.lists[k].edition(c.server.now()).isKnown() {
+		if gone == nil && c.couldBeOf(u, kinds) && slices.ContainsFunc(kinds, func(k listKind) bool { return !l.lists[k].edition(c.server.now()).isKnown() }) {
 			return &mute{u.Name, err}
 		}
 	}
 	return nil
+}
+
+// couldBeOf reports whether a server could have what is asked for, which has the prefix unless it is a resource.
+func (c *call) couldBeOf(u *Upstream, kinds []listKind) bool {
+	isURI := kinds[0] == resourceList || kinds[0] == templateList
+	return isURI || u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)
 }
 
 // listOf is a list of a server, which is waited for no longer than an answer to a call would be.
@@ -212,10 +215,14 @@ func (c *call) silence(s *mute) gate.Verdict {
 	if errors.Is(s.err, errRevoked) {
 		return revoked()
 	}
-	c.behind = s.server
+	if c.behind = s.server; s.server == "" {
+		return gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "it is not known what servers have: " + s.err.Error()}
+	}
 	said, hint := "does not answer", laterHint
 	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
 		said, hint = advised(failed.Text)
+	} else if s.err != nil && !errors.Is(s.err, errPatience) && !errors.Is(s.err, context.DeadlineExceeded) {
+		said = "gives no list that can be read"
 	}
 	why := "upstream " + strconv.Quote(s.server) + " " + said + ", so that it is not known what it has"
 	login, wanted := errors.AsType[*upstream.NeedsLogin](s.err)
@@ -305,16 +312,17 @@ func (c *catalogue) current(ctx context.Context, l *line) bool {
 	return now == c.sources[i].editions[toolList]
 }
 
-// missing returns a server of which a list is not known and to which something of
-// that name could belong, nil when there is none.
-func (c *catalogue) missing(k listKind, exposed string) *source {
-	for i := range c.sources {
-		s := &c.sources[i]
-		if !s.editions[k].isKnown() && (s.up.Prefix == "" || strings.HasPrefix(exposed, s.up.Prefix+separator)) {
-			return s
+// missing returns a server of which a list is not known and to which what is asked for
+// could belong, nil when there is none.
+func (c *call) missing(cat *catalogue, kinds []listKind) (s *source, unknown listKind) {
+	for _, k := range kinds {
+		for i := range cat.sources {
+			if s = &cat.sources[i]; !s.editions[k].isKnown() && c.couldBeOf(s.up, kinds) {
+				return s, k
+			}
 		}
 	}
-	return nil
+	return nil, none
 }
 
 // patience is how long a server may take that asks nothing.

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// sure looks for what is not to be of a skill, as which skills its server has by now has to be known
+// for it: it may have become one's. The lists that it is of are waited for as well. It returns a server
+// that does not say, or is gone.
+func (c *call) sure(l *line, look func(cat *catalogue) *line, of ...listKind) (down *mute) {
+	ctx, cancel := context.WithTimeout(c.ctx, listTime)
+	defer cancel()
+	n := notion{call: c, kinds: append([]listKind{skillList}, of...), begun: time.Now()}
+	n.isOf(l)
+	for ctx.Err() == nil {
+		cat, err := c.catalogue(ctx)
+		if err != nil {
+			return n.missed(err)
+		}
+		if l = look(cat); !n.isOf(l) {
+			continue
+		}
+		k := n.lacks(cat)
+		if k == none && l == nil && !cat.isSettled(n.line) { // it may be left out for now
+			k = skillList
+		}
+		if k == none {
+			c.looked = cat
+			return nil
+		}
+		if !cat.reaches(n.line) {
+			break
+		}
+		if down := n.learns(ctx, k); down != nil {
+			return down
+		}
+	}
+	return n.missed(ctx.Err())
+}
+
+// notion is what has to be known of a server for something to be decided, and as of when.
+type notion struct {
+	call    *call
+	kinds   []listKind
+	begun   time.Time
+	line    *line
+	changes [listKinds]uint64 // how often lists of it had changed then
+}
+
+// isOf reports whether it is known of whom it is. If not, it is from now on.
+func (n *notion) isOf(l *line) bool {
+	if l == nil || l == n.line {
+		return true
+	}
+	n.line, n.call.ups = l, l.ups.Load() // first: one that comes up says before that its lists have changed
+	for k := range listKinds {
+		n.changes[k] = l.lists[k].changes()
+	}
+	return false
+}
+
+// missed is the server that it is of, where that is not learned.
+func (n *notion) missed(err error) *mute {
+	if n.line == nil {
+		return &mute{err: err}
+	}
+	return &mute{n.line.made.Name, err}
+}
+
+// lacks returns a list that the catalogue has not as of then, none if it has all.
+func (n *notion) lacks(cat *catalogue) listKind {
+	for _, k := range n.kinds {
+		if !cat.has(n.line, k, n.changes[k]) {
+			return k
+		}
+	}
+	return none
+}
+
+// learns waits for a list, once: it may be another again by the time that it is looked at, and where the server does
+// not say what is in it, that of before is gone by. What skills there are has to be known.
+func (n *notion) learns(ctx context.Context, k listKind) (down *mute) {
+	_, is, err := n.call.listOf(ctx, n.line, k, n.begun)
+	if k == skillList {
+		if err != nil || !is.isKnown() {
+			return &mute{n.line.made.Name, err}
+		}
+		return nil
+	}
+	n.kinds = slices.DeleteFunc(n.kinds, func(other listKind) bool { return other == k })
+	return nil
+}
+
+// reaches reports whether a connection is one that the agent's servers are reached over.
+func (c *catalogue) reaches(l *line) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l })
+}
+
+// has reports whether all of a list is known that a server had since it changed for so many
+// times. A server that says again and again that it did is not waited for until it has enough.
+func (c *catalogue) has(l *line, k listKind, changes uint64) bool {
+	return slices.ContainsFunc(c.sources, func(s source) bool {
+		return s.line == l && !(k == skillList && s.unknown) && l.lists[k].hasSince(s.editions[k], changes)
+	})
+}
+
+// isSettled reports whether nothing is left out of what a server has because its skills are not known.
+func (c *catalogue) isSettled(l *line) bool {
+	return !slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && len(s.left) > 0 })
+}
