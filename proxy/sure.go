@@ -17,7 +17,7 @@ func (c *call) sure(l *line, look func(cat *catalogue) *line, of ...listKind) (d
 	for ctx.Err() == nil {
 		cat, err := c.catalogue(ctx)
 		if err != nil {
-			return n.missed(err)
+			return &mute{n.line.made.Name, err}
 		}
 		if l = look(cat); !n.isOf(l) {
 			continue
@@ -37,7 +37,7 @@ func (c *call) sure(l *line, look func(cat *catalogue) *line, of ...listKind) (d
 			return down
 		}
 	}
-	return n.missed(ctx.Err())
+	return &mute{n.line.made.Name, ctx.Err()}
 }
 
 // notion is what has to be known of a server for something to be decided, and as of when.
@@ -54,19 +54,11 @@ func (n *notion) isOf(l *line) bool {
 	if l == nil || l == n.line {
 		return true
 	}
-	n.line, n.call.ups = l, l.ups.Load() // first: one that comes up says before that its lists have changed
+	n.line, n.call.ups = l, max(1, l.ups.Load()) // first: one that comes up says before that its lists have changed
 	for k := range listKinds {
 		n.changes[k] = l.lists[k].changes()
 	}
 	return false
-}
-
-// missed is the server that it is of, where that is not learned.
-func (n *notion) missed(err error) *mute {
-	if n.line == nil {
-		return &mute{err: err}
-	}
-	return &mute{n.line.made.Name, err}
 }
 
 // lacks returns a list that the catalogue has not as of then, none if it has all.

@@ -215,9 +215,7 @@ func (c *call) silence(s *mute) gate.Verdict {
 	if errors.Is(s.err, errRevoked) {
 		return revoked()
 	}
-	if c.behind = s.server; s.server == "" {
-		return gate.Verdict{Decision: capability.Denial(capability.UpstreamFailed, nil), Why: "it is not known what servers have: " + s.err.Error()}
-	}
+	c.behind = s.server
 	said, hint := "does not answer", laterHint
 	if failed, ok := errors.AsType[*upstream.Failed](s.err); ok && failed.Text != "" {
 		said, hint = advised(failed.Text)
