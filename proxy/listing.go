@@ -101,6 +101,13 @@ func (g *listing) wasHad() bool {
 	return g.state != 0
 }
 
+// isDown reports whether the list could not be had when it was asked for last.
+func (g *listing) isDown() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err != nil
+}
+
 // changes is how often the list has changed, as far as is known.
 func (g *listing) changes() uint64 {
 	g.mu.Lock()

@@ -272,8 +272,10 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 	case isSkillURI(uri):
 		return nil, held, denied
 	}
+	isListed := false
 	look := func(cat *catalogue) *line {
 		l, held, denied = cat.holder(uri)
+		isListed = cat.shared[uri] != nil
 		return l
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, listTime)
@@ -282,7 +284,10 @@ func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
 		return look(cat) != nil || denied.Decision.Code != capability.UnknownTool
 	}, resourceList, templateList, skillList)
 	if l != nil {
-		down = c.sure(l, look, resourceList, templateList)
+		down = c.sure(l, look) // the skills of a server are known by its resources
+	}
+	if l != nil && down == nil && !isListed {
+		down = c.sure(l, look, templateList)
 	}
 	if down != nil {
 		return nil, held, c.silence(down)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"capgate/capability"
@@ -156,10 +157,15 @@ func (c *call) find() (*tool, gate.Verdict) {
 }
 
 // search looks into the catalogue, and waits for servers that are about to say what
-// they have when it could be one of theirs that is asked for: the lists that say so come in
-// turn. It returns one that does not say, nil if none is left that could have it.
+// they have when it could be one of theirs that is asked for, whichever says so first. It returns
+// one that does not say, nil if none is left that could have it.
 func (c *call) search(ctx context.Context, begun time.Time, has func(*catalogue) bool, kinds ...listKind) (down *mute) {
-	for {
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked, said := map[unheardOf]bool{}, make(chan answered)
+	for waiting := 0; ; waiting-- {
 		cat, err := c.catalogue(ctx)
 		switch {
 		case errors.Is(err, errRevoked):
@@ -169,14 +175,45 @@ func (c *call) search(ctx context.Context, begun time.Time, has func(*catalogue)
 		case has(cat):
 			return nil
 		}
-		s, unknown := c.missing(cat, kinds)
-		if s == nil {
-			return nil
+		for _, one := range c.missing(cat, kinds) {
+			if asked[one] {
+				continue
+			}
+			asked[one] = true
+			waiting++
+			waits.Go(func() {
+				_, is, err := c.listOf(ctx, one.line, one.kind, begun)
+				select {
+				case said <- answered{one, err == nil && is.isKnown(), err}:
+				case <-ctx.Done():
+				}
+			})
 		}
-		if _, is, err := c.listOf(ctx, s.line, unknown, begun); err != nil || !is.isKnown() {
-			return &mute{s.up.Name, err}
+		if waiting == 0 {
+			return down
+		}
+		select {
+		case a := <-said:
+			if asked[a.unheardOf] = !a.known; !a.known {
+				down = &mute{a.line.made.Name, a.err}
+			}
+		case <-ctx.Done():
+			return c.silent(kinds, ctx.Err())
 		}
 	}
+}
+
+// unheardOf is a list of a server that is not known.
+type unheardOf struct {
+	line *line
+	kind listKind
+}
+
+// answered is what came of waiting for one.
+type answered struct {
+	unheardOf
+	known bool
+	err   error
 }
 
 // silent is a server that has not said what it has, and that what is asked for could be of; nil for none.
@@ -196,9 +233,14 @@ func (c *call) couldBeOf(u *Upstream, kinds []listKind) bool {
 	return isURI || u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)
 }
 
-// listOf is a list of a server, which is waited for no longer than an answer to a call would be.
+// listOf is a list of a server, which is waited for no longer than an answer to a call would be, and
+// as a list is shown without it where it was waited for in vain; without its tools, nothing is called.
 func (c *call) listOf(ctx context.Context, l *line, k listKind, since time.Time) ([]item, edition, error) {
-	within := leash.New(ctx).Within(time.Until(since.Add(min(listTime, c.patience(l.up())))))
+	most := min(listTime, c.patience(l.up()))
+	if k != toolList && l.lists[k].isDown() {
+		most = min(most, patience)
+	}
+	within := leash.New(ctx).Within(time.Until(since.Add(most)))
 	defer within.Cut(nil)
 	return l.list(within, k, listTime)
 }
@@ -310,17 +352,16 @@ func (c *catalogue) current(ctx context.Context, l *line) bool {
 	return now == c.sources[i].editions[toolList]
 }
 
-// missing returns a server of which a list is not known and to which what is asked for
-// could belong, nil when there is none.
-func (c *call) missing(cat *catalogue, kinds []listKind) (s *source, unknown listKind) {
-	for _, k := range kinds {
-		for i := range cat.sources {
-			if s = &cat.sources[i]; !s.editions[k].isKnown() && c.couldBeOf(s.up, kinds) {
-				return s, k
+// missing returns the lists that are not known of servers to which what is asked for could belong.
+func (c *call) missing(cat *catalogue, kinds []listKind) (all []unheardOf) {
+	for _, s := range cat.sources {
+		for _, k := range kinds {
+			if !s.editions[k].isKnown() && c.couldBeOf(s.up, kinds) {
+				all = append(all, unheardOf{s.line, k})
 			}
 		}
 	}
-	return nil, none
+	return all
 }
 
 // patience is how long a server may take that asks nothing.
