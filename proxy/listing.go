@@ -45,6 +45,7 @@ type listing struct {
 	age    time.Duration // that it may have
 	wanted uint64        // counts up whenever the list has changed, as far as is known
 	have   uint64        // which of them the items are
+	vain   uint64        // which of them were waited for longer than a list is shown without them, and did not come
 	items  []item
 	weight int           // of the items
 	state  uint64        // of the items: others have another
@@ -99,13 +100,6 @@ func (g *listing) wasHad() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state != 0
-}
-
-// isDown reports whether the list could not be had when it was asked for last.
-func (g *listing) isDown() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err != nil
 }
 
 // changes is how often the list has changed, as far as is known.
@@ -277,8 +271,7 @@ func (l *line) fetch(k listKind) {
 	case known:
 		g.seen, g.doubted = l.tenant.server.now().Add(againTime-g.age), time.Time{} // it is as good as it was
 	default:
-		g.err, g.failed = err, time.Now()
-		g.down = cmp.Or(g.down, g.failed)
+		g.missed(wanted, err)
 	}
 	busy, owed, awaited := g.busy, g.owed, g.awaited
 	g.busy, g.awaited = nil, false
@@ -290,6 +283,15 @@ func (l *line) fetch(k listKind) {
 	l.lament(err)
 	if err == nil && (!same || k == skillList && !known) || awaited { // while skills are not known, others are left out
 		l.tenant.touched(none)
+	}
+}
+
+// missed notes that the list could not be had, as of so many changes. The lock is held.
+func (g *listing) missed(wanted uint64, err error) {
+	g.err, g.failed = err, time.Now()
+	g.down = cmp.Or(g.down, g.failed)
+	if time.Since(g.since) > patience {
+		g.vain = wanted
 	}
 }
 

@@ -102,3 +102,10 @@ func (c *catalogue) has(l *line, k listKind, changes uint64) bool {
 func (c *catalogue) isSettled(l *line) bool {
 	return !slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && len(s.left) > 0 })
 }
+
+// isVain reports whether the list was waited for in vain, and has not changed since, as far as is known.
+func (g *listing) isVain() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.vain == g.wanted
+}

@@ -237,7 +237,7 @@ func (c *call) couldBeOf(u *Upstream, kinds []listKind) bool {
 // as a list is shown without it where it was waited for in vain; without its tools, nothing is called.
 func (c *call) listOf(ctx context.Context, l *line, k listKind, since time.Time) ([]item, edition, error) {
 	most := min(listTime, c.patience(l.up()))
-	if k != toolList && l.lists[k].isDown() {
+	if k != toolList && l.lists[k].isVain() {
 		most = min(most, patience)
 	}
 	within := leash.New(ctx).Within(time.Until(since.Add(most)))
