@@ -47,6 +47,7 @@ type notion struct {
 	begun   time.Time
 	line    *line
 	changes [listKinds]uint64 // how often lists of it had changed then
+	waited  [listKinds]bool   // those lists that were waited for
 }
 
 // isOf reports whether it is known of whom it is. If not, it is from now on.
@@ -56,7 +57,7 @@ func (n *notion) isOf(l *line) bool {
 	}
 	n.line, n.call.ups = l, max(1, l.ups.Load()) // first: one that comes up says before that its lists have changed
 	for k := range listKinds {
-		n.changes[k] = l.lists[k].changes()
+		n.changes[k], n.waited[k] = l.lists[k].changes(), false
 	}
 	return false
 }
@@ -64,7 +65,7 @@ func (n *notion) isOf(l *line) bool {
 // lacks returns a list that the catalogue has not as of then, none if it has all.
 func (n *notion) lacks(cat *catalogue) listKind {
 	for _, k := range n.kinds {
-		if !cat.has(n.line, k, n.changes[k]) {
+		if !n.waited[k] && !cat.has(n.line, k, n.changes[k]) {
 			return k
 		}
 	}
@@ -75,14 +76,10 @@ func (n *notion) lacks(cat *catalogue) listKind {
 // not say what is in it, that of before is gone by. What skills there are has to be known.
 func (n *notion) learns(ctx context.Context, k listKind) (down *mute) {
 	_, is, err := n.call.listOf(ctx, n.line, k, n.begun)
-	if k == skillList {
-		if err != nil || !is.isKnown() {
-			return &mute{n.line.made.Name, err}
-		}
+	if n.waited[k] = k != skillList; n.waited[k] || err == nil && is.isKnown() {
 		return nil
 	}
-	n.kinds = slices.DeleteFunc(n.kinds, func(other listKind) bool { return other == k })
-	return nil
+	return &mute{n.line.made.Name, err}
 }
 
 // reaches reports whether a connection is one that the agent's servers are reached over.
