@@ -267,7 +267,7 @@ func (l *line) ask(ctx context.Context, conn upstream.Conn, uri string, f *follo
 	s.work.Go(func() {
 		defer cancel()
 		_, err := conn.Call(life, upstream.Request{Method: listenMethod, Params: append(params, '}'), May: may}, &heard)
-		if errors.Is(err, errStale) {
+		if errors.Is(err, errStale) || errors.Is(err, errOther) {
 			unsent = err
 		}
 		close(ended)

@@ -128,6 +128,7 @@ type watched struct {
 	line   *line       // over which its server is asked, nil for a file of the gateway's own
 	uri    string      // the server's
 	digest string      // of a file of a skill, as the agent knows it; "" for anything else
+	ups    int64       // how often the server had come up when it was decided, 0 for a file, which is known by its digest
 	agreed atomic.Bool // that it is, and not only attempted
 }
 
@@ -160,7 +161,7 @@ func (c *call) watchable(uri string) (*watched, gate.Verdict) {
 	if !v.Decision.Allowed() {
 		return nil, v
 	}
-	return &watched{agent: c.tenant.whole(), line: l, uri: uri}, v
+	return &watched{agent: c.tenant.whole(), line: l, uri: uri, ups: c.ups}, v
 }
 
 // watch has the server of a resource tell of it, and whoever watches it be told of that in place
@@ -172,12 +173,12 @@ func (c *call) watch(by watcher, was, w *watched) (err error) {
 	if w.line != nil {
 		ctx, cancel := context.WithTimeout(c.ctx, c.patience(w.line.up()))
 		defer cancel()
-		decided := c.policy
+		decided, o := c.policy, &order{line: w.line, ups: w.ups}
 		may := func() error {
 			if c.server.policy.Load() != decided {
 				return errStale
 			}
-			return nil
+			return c.still(o)
 		}
 		err = w.line.watch(ctx, w.agent, w.uri, may, a.enter)
 	}
@@ -438,7 +439,7 @@ func (c *call) hear(l *listener, uri string) bool {
 			return true
 		}
 		c.outcome(0, err.Error())
-		if !errors.Is(err, errStale) {
+		if !errors.Is(err, errStale) && !errors.Is(err, errOther) {
 			c.notice("a subscription failed", "error", err)
 			return false
 		}
