@@ -1,12 +1,14 @@
 package mapping
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"capgate/capability"
 	"capgate/wire"
@@ -275,9 +277,11 @@ func (r *reading) visit(n *node, at place) error {
 // asJSON reads the text of an argument as servers do that take what is JSON for what it says, unless they ask for text
 // alone: null for nothing, and a list where they take one.
 func (r *reading) asJSON(n *node, at place) error {
-	text, ok := at.value.Str()
+	if r.View.Plain || !mayBeJSON(at.value) {
+		return nil
+	}
+	text, _ := at.value.Str()
 	switch text = strings.TrimSpace(text); {
-	case !ok || r.View.Plain:
 	case text == "null":
 		ofProgram := func(one role) bool { _, is := one.reads.(part); return is } // which has but one of each
 		if slices.ContainsFunc(n.roles, ofProgram) || r.absent(n, at) != nil {
@@ -287,6 +291,15 @@ func (r *reading) asJSON(n *node, at place) error {
 		return malformed(at.name, "is text that can be read as a list: give the list itself")
 	}
 	return nil
+}
+
+// mayBeJSON reports whether a text may say null or a list, which most of it need not be read for.
+func mayBeJSON(v wire.Value) bool {
+	if v.Kind() != wire.String {
+		return false
+	}
+	rest := bytes.TrimLeft(v.Raw()[1:], " ")
+	return strings.IndexByte(`n[\`, rest[0]) >= 0 || rest[0] >= utf8.RuneSelf // which a space may be as well
 }
 
 func (r *reading) array(n *node, at place) error {

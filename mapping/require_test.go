@@ -91,6 +91,8 @@ func TestRequire(t *testing.T) {
 		{"default for null", `{path: {verb: fs.read, default: .}}`, `{"path":null}`, "fs.read . @ path"},
 		{"default for text that says null", `{path: {verb: fs.read, default: .}}`, `{"path":" null "}`, "fs.read  null  @ path\nfs.read . @ path"},
 		{"text that says null", `{path: fs.read}`, `{"path":"null"}`, "malformed_arguments: the argument path is text that can be read as no argument at all, and what the tool takes then is not known"},
+		{"text that says null in other spaces", `{path: {verb: fs.read, default: .}}`, "{\"path\":\"\u00a0 \u2003null\"}", "fs.read \ufffd \ufffdnull @ path\nfs.read . @ path"},
+		{"text that says null behind an escape", `{path: {verb: fs.read, default: .}}`, `{"path":" \u006e\u0075ll"}`, "fs.read  null @ path\nfs.read . @ path"},
 		{"a program's directory that says null", `{argv: proc.exec, cwd: {in: proc.exec, default: sub}}`, `{"argv":["git","status"],"cwd":"null"}`, "malformed_arguments: the argument cwd is text that can be read as no argument at all, and what the tool takes then is not known"},
 		{"optional, and text that says null", `{path: {verb: fs.read, optional: true}, x: free}`, `{"path":"null","x":"null"}`, "fs.read null @ path"},
 		{"several roles", `{source: [fs.read, fs.delete], destination: fs.write}`, `{"destination":"b","source":"a"}`, "fs.read a @ source\nfs.delete a @ source\nfs.write b @ destination"},

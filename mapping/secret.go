@@ -92,5 +92,5 @@ func (r *reading) stray(v wire.Value) (where string, found bool) {
 // is, or hidden by an escape.
 func mayHoldHandle(v wire.Value) bool {
 	raw := v.Raw()
-	return bytes.Contains(raw, []byte(handleOpen)) || bytes.Contains(raw, []byte(`\u`))
+	return bytes.Contains(raw, []byte(handleOpen)) || v.Numbered() && bytes.Contains(raw, []byte(`\u`))
 }

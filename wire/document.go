@@ -46,6 +46,8 @@ type Doc struct {
 	nodes []node // in document order; the root is the first
 	parse uint32 // counts documents, so that a Value knows its own
 
+	numbered bool // there is an escape by a number in some text
+
 	// What parsing needs, kept for the next document.
 	limits Limits
 	loose  bool    // so that the below are no errors
@@ -63,7 +65,7 @@ type Doc struct {
 type node struct {
 	start, end int32
 	next       int32 // node behind this one and its children; parent while open
-	size       int32 // keys and values in a container; whether a string is special, 1 or 0
+	size       int32 // keys and values in a container; what is special in a string
 }
 
 const nodeSize = 16 // bytes of a node
@@ -116,7 +118,7 @@ func (d *Doc) Memory() int { return len(d.nodes) * nodeSize }
 
 func (d *Doc) forget() {
 	d.data, d.nodes, d.faults = nil, d.nodes[:0], d.faults[:0]
-	d.parse++
+	d.parse, d.numbered = d.parse+1, false
 }
 
 // Root returns the value that is the document. It is [Invalid] when there is none.
@@ -170,10 +172,10 @@ func (d *Doc) value() error {
 func closer(opener byte) byte { return opener + '}' - '{' } // as far apart as ] and [
 
 func (d *Doc) scalar(c byte) (err error) {
-	end, special := 0, 0
+	end, what := 0, literal
 	switch c {
 	case '"':
-		end, special, err = d.text()
+		end, what, err = d.text()
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		end, err = scanNumber(d.data, d.pos, d.limits.Number)
 	case 't':
@@ -188,7 +190,7 @@ func (d *Doc) scalar(c byte) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.add(end, special)
+	return d.add(end, what)
 }
 
 // follow reads what follows a value: the ends of containers, and the comma and
@@ -221,11 +223,11 @@ func (d *Doc) key() error {
 	if d.peek() != '"' {
 		return unexpected(d.data, d.pos, "a key")
 	}
-	end, special, err := d.text()
+	end, what, err := d.text()
 	if err != nil {
 		return err
 	}
-	if err := d.add(end, special); err != nil {
+	if err := d.add(end, what); err != nil {
 		return err
 	}
 	if d.peek() != ':' {

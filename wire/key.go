@@ -60,7 +60,7 @@ func (d *Doc) apart(object, size int32) bool {
 	marks, key := uint64(0), object+1
 	for range size {
 		body := d.body(key)
-		if len(body) == 0 || d.nodes[key].size > 0 {
+		if len(body) == 0 || d.nodes[key].size > literal {
 			return false
 		}
 		first, last := body[0]|0x20, body[len(body)-1]|0x20 // one for both cases of a letter

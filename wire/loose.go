@@ -41,10 +41,11 @@ func (d *Doc) fault(at int32) *SyntaxError {
 }
 
 // text scans the string at the current byte.
-func (d *Doc) text() (end, special int, err error) {
-	end, special, fault, err := scanString(d.data, d.pos, d.loose)
+func (d *Doc) text() (end, what int, err error) {
+	end, what, fault, err := scanString(d.data, d.pos, d.loose)
+	d.numbered = d.numbered || what == numbered
 	if fault > 0 && err == nil {
 		d.faults = append(d.faults, int32(fault))
 	}
-	return end, special, err
+	return end, what, err
 }

@@ -44,51 +44,56 @@ func skipPlain(data []byte, pos int) int {
 	return pos
 }
 
-// scanString checks the string whose opening quote is at pos. It returns where
-// it ends and whether there is anything special in it, 1 for escapes and text
-// beyond ASCII; 0 means that it says what its bytes say. An escaped NUL and half of a
-// surrogate pair are errors; read loosely, the fault is where the first of them is, 0
-// for nowhere.
-func scanString(data []byte, pos int, loose bool) (end, special, fault int, err error) {
+// What is special in a string.
+const (
+	literal  = iota // nothing: it says what its bytes say
+	special         // escapes, or text beyond ASCII
+	numbered        // and one of the escapes is a number
+)
+
+// scanString checks the string whose opening quote is at pos. It returns where it ends
+// and what is special in it. An escaped NUL and half of a surrogate pair are errors; read
+// loosely, the fault is where the first of them is, 0 for nowhere.
+func scanString(data []byte, pos int, loose bool) (end, what, fault int, err error) {
 	i := skipPlain(data, pos+1)
 	if i < len(data) && data[i] == '"' {
-		return i + 1, 0, 0, nil
+		return i + 1, literal, 0, nil
 	}
-	end, fault, err = scanText(data, i, loose)
-	return end, 1, fault, err
+	return scanText(data, i, loose)
 }
 
 // stride is how much text the automaton reads before skipPlain is tried again,
 // which is faster where plain text follows and wasted where it does not.
 const stride = 1024
 
-// scanText checks the rest of a string from pos on and returns where it ends, and where
-// its first fault is.
-func scanText(data []byte, pos int, loose bool) (end, fault int, err error) {
+// scanText checks the rest of a string, from what is special on.
+func scanText(data []byte, pos int, loose bool) (end, what, fault int, err error) {
+	what = special
 	for at := ready; ; {
 		reach := min(pos+stride, len(data))
 		pos, at = inText.read(data[:reach], pos, at)
 		switch {
 		case pos == len(data):
-			return 0, 0, misread(data, pos, at)
+			return 0, 0, 0, misread(data, pos, at)
 		case pos == reach:
 			if at == ready {
 				pos = skipPlain(data, pos)
 			}
 		case at == ready && data[pos] == '"':
-			return pos + 1, fault, nil
+			return pos + 1, what, fault, nil
 		case at == escaped && data[pos] == 'u':
+			what = numbered
 			n, err := scanHex(data, pos-1)
 			switch {
 			case err == nil:
 			case n == 0 || !loose:
-				return 0, 0, err
+				return 0, 0, 0, err
 			case fault == 0:
 				fault = pos - 1
 			}
 			pos, at = pos-1+n, ready
 		default:
-			return 0, 0, misread(data, pos, at)
+			return 0, 0, 0, misread(data, pos, at)
 		}
 	}
 }

@@ -110,11 +110,15 @@ func (v Value) Str() (text string, ok bool) {
 		return "", false
 	}
 	body := v.doc.body(v.i)
-	if v.node().size > 0 {
+	if v.node().size > literal {
 		return decode(body), true
 	}
 	return string(body), true
 }
+
+// Numbered reports whether some text of the document that v is of may be written with an escape by a number, as
+// "\u0041" for "A". Any other is told by its bytes but for the escapes of quotes, slashes and white space.
+func (v Value) Numbered() bool { return v.node().end > 0 && v.doc.numbered }
 
 // Equal reports whether v is a string whose text is s.
 func (v Value) Equal(s string) bool {
@@ -122,7 +126,7 @@ func (v Value) Equal(s string) bool {
 		return false
 	}
 	body := v.doc.body(v.i)
-	if v.node().size > 0 {
+	if v.node().size > literal {
 		return says(body, s)
 	}
 	return string(body) == s

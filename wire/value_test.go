@@ -387,3 +387,31 @@ func TestDuplicateAmongMany(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbered(t *testing.T) {
+	var doc wire.Doc
+	for text, want := range map[string]bool{
+		`{"a":"b","c":["d",1,null]}`: false,
+		`"\u0041"`:                   true,
+		`{"a":["x\ny","\"naïve\"","😀\u00e9"]}`: true,
+		`["\u0041","b"]`:     true,
+		`{"k\u0065y":1}`:     true,
+		`"C:\\users\\u0041"`: false, // slashes, and no escape by a number
+		`"` + strings.Repeat("é", 3000) + `\u0041"`:   true,
+		`"` + strings.Repeat("\\\\", 3000) + `u0041"`: false,
+	} {
+		if err := doc.Parse([]byte(text), wire.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		v := doc.Root()
+		if v.Numbered() != want {
+			t.Errorf("%.40s: %v", text, !want)
+		}
+		if err := doc.ParseLoosely([]byte(`"\ud800"`), wire.Limits{}); err != nil || !doc.Root().Numbered() || v.Numbered() {
+			t.Errorf("half of a pair after %.40s: %v", text, err)
+		}
+	}
+	if (wire.Value{}).Numbered() {
+		t.Error("nothing is written with a number")
+	}
+}
