@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -117,11 +118,14 @@ func (c *catalogue) fresh(p *Policy, s *Server) bool {
 		return false
 	}
 	now := s.now()
-	for i := range c.sources {
-		for k := range listKinds {
-			if is := c.sources[i].editions[k]; is == 0 || is != c.sources[i].line.lists[k].edition(now) {
-				return false
-			}
+	return !slices.ContainsFunc(c.sources, func(s source) bool { return !s.isFresh(now) })
+}
+
+// isFresh reports the same of one server.
+func (s *source) isFresh(now time.Time) bool {
+	for k, is := range s.editions {
+		if is == 0 || is != s.line.lists[k].edition(now) {
+			return false
 		}
 	}
 	return true

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -220,16 +219,10 @@ func (c *call) stays(l *line, finds func(*catalogue) *line) bool {
 // template finds a template that may be completed by its text. What completes it may be of a skill
 // that its server has added.
 func (c *call) template(text string) (found *resource, denied gate.Verdict) {
-	look := func(cat *catalogue) *line {
+	down := c.seek(func(cat *catalogue) place {
 		found = cat.template(text)
-		return found.of()
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	down := c.search(ctx, time.Now(), func(cat *catalogue) bool { return look(cat) != nil }, templateList, skillList)
-	if found != nil {
-		down = c.sure(found.line, look, templateList)
-	}
+		return place{line: found.of(), of: templateList}
+	}, templateList, skillList)
 	if down != nil {
 		return nil, c.silence(down)
 	}
@@ -268,20 +261,28 @@ const maxCompleted = 100
 // completeSkill answers completion/complete for the files of a skill, if it is about one
 // that the agent sees.
 func (c *call) completeSkill(ref wire.Value, argument completion) (reply, bool) {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return reply{}, false
-	}
 	what, _ := ref.Get("type")
 	uri, _ := ref.Get("uri")
-	for _, s := range cat.skills {
-		if what.Equal("ref/resource") && s.template() != "" && uri.Equal(s.template()) {
-			return c.completeFile(s, argument), true
-		}
+	if c.exposed, _ = uri.Str(); c.exposed == "" || !what.Equal("ref/resource") {
+		return reply{}, false
 	}
-	return reply{}, false
+	var s *skill
+	down := c.seek(func(cat *catalogue) place {
+		i := slices.IndexFunc(cat.skills, func(s *skill) bool { return s.template() == c.exposed })
+		if i < 0 {
+			s = nil
+			return place{ours: !isSkillURI(c.exposed)} // others may be had of a server
+		}
+		s = cat.skills[i]
+		return s.place()
+	}, skillList)
+	switch {
+	case down != nil:
+		return c.deny(c.silence(down)), true
+	case s == nil:
+		return reply{}, false
+	}
+	return c.completeFile(s, argument), true
 }
 
 // completeFile completes the path of one of a skill's files.

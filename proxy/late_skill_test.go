@@ -305,3 +305,100 @@ func TestGoneWhileItAnswers(t *testing.T) {
 		}
 	}
 }
+
+// tarries is the server where something takes it so long: to come up ("open"), or what is asked for.
+func (s *skillServer) tarries(t *testing.T, what string, long *atomic.Int64) *proxy.Upstream {
+	up := s.up(t)
+	open := up.Open
+	takes := func(method string) time.Duration {
+		if method == what {
+			return time.Duration(long.Load())
+		}
+		return 0
+	}
+	up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+		time.Sleep(takes("open"))
+		conn, err := open(ctx, p)
+		return tardy{conn, takes}, err
+	}
+	return up
+}
+
+// skillRoutes are requests for a skill, and for what lies beside its SKILL.md.
+var skillRoutes = []string{
+	`resources/read {"uri":"skill://files/plain/data.txt"}`,
+	`resources/read {"uri":"skill://files/plain/SKILL.md"}`,
+	`resources/directory/read {"uri":"skill://files/plain"}`,
+	`completion/complete {"ref":{"type":"ref/resource","uri":"skill://files/plain/{+file}"},"argument":{"name":"file","value":"d"}}`,
+	`skills/get {"uri":"skill://files/plain/SKILL.md"}`,
+	`prompts/get {"name":"files__plain"}`,
+}
+
+func plainSkill(modern bool) *skillServer {
+	return newSkillServer(modern, map[string]string{"skill://plain/SKILL.md": skillText("plain", "", "Plain.\n"), "skill://plain/data.txt": "data of it\n"})
+}
+
+// TestSkillsByWhatIsSaidLast: a skill that asks for more than an agent has by now is had by what its server says now, also
+// where a file stays what it was, and also where it was started anew.
+func TestSkillsByWhatIsSaidLast(t *testing.T) {
+	for _, modern := range []bool{true, false} {
+		for _, slow := range []string{"skills/list", "resources/list", "open"} {
+			for _, takes := range []time.Duration{0, 4 * time.Second, 10 * time.Second} {
+				for _, route := range skillRoutes {
+					synctest.Test(t, func(t *testing.T) {
+						s, long := plainSkill(modern), new(atomic.Int64)
+						c := start(t, map[string]string{"scout": anyReader}, s.tarries(t, slow, long)).client("scout")
+						method, params, _ := strings.Cut(route, " ")
+						if a := c.modern(method, params, "{}"); a.Error != nil || !mentions(a, "data", "lain") {
+							t.Fatal(a.Raw)
+						}
+						time.Sleep(10 * time.Second)
+						long.Store(int64(takes))
+						s.mu.Lock()
+						s.files["skill://plain/SKILL.md"] = skillText("plain", "WebFetch(domain:example.com)", hiddenText)
+						s.mu.Unlock()
+						s.list(s.entries()...)
+						if slow != "open" {
+							s.changed()
+						} else {
+							must(t, s.hangsUp())
+							if method == "completion/complete" || method == "resources/directory/read" || method == "skills/get" {
+								return // which ask nobody
+							}
+						}
+						if a := c.modern(method, params, "{}"); a.Error == nil {
+							t.Errorf("%s, modern %t, %s of %s: %s", route, modern, slow, takes, a.Raw)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestFirstSkillIsWaitedFor: nobody is told that there is no skill who asks while its server takes its time.
+func TestFirstSkillIsWaitedFor(t *testing.T) {
+	for _, slow := range []string{"open", "skills/list", "resources/list"} {
+		for _, route := range skillRoutes {
+			synctest.Test(t, func(t *testing.T) {
+				s, long := plainSkill(true), new(atomic.Int64)
+				long.Store(int64(8 * time.Second))
+				w := start(t, map[string]string{"scout": anyReader}, s.tarries(t, slow, long), &proxy.Upstream{Name: "zz", Prefix: "zz", Open: func(ctx context.Context, _ proxy.Peer) (upstream.Conn, error) {
+					<-ctx.Done() // which no skill of another can be of
+					return nil, ctx.Err()
+				}})
+				method, params, _ := strings.Cut(route, " ")
+				begun := time.Now()
+				a := w.client("scout").modern(method, params, "{}")
+				if took := time.Since(begun); a.Error != nil || !mentions(a, "data", "lain") || took > 12*time.Second {
+					t.Errorf("%s, slow to %s: after %s %s", route, slow, took, a.Raw)
+				}
+				begun = time.Now()
+				a = w.client("scout").modern("resources/read", `{"uri":"skill://files/nosuch/SKILL.md"}`, "{}")
+				if took := time.Since(begun); a.Error == nil || !strings.Contains(a.Raw, "unknown_tool") || took > 5*time.Second {
+					t.Errorf("what is not there: after %s %s", took, a.Raw)
+				}
+			})
+		}
+	}
+}

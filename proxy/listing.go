@@ -298,9 +298,10 @@ func (g *listing) missed(wanted uint64, err error) {
 // precede has the lists that a list is to follow and that were never had, as far as they are had within
 // a moment: it counts only once it was asked for after what they say. Those that were had may be what
 // they were, and have it asked for again where they are not.
-func (l *line) precede(ctx context.Context, conn upstream.Conn, k listKind) {
-	if !able(conn.Info(), "resources") && !extends(conn.Info(), skillsExtension) {
-		return // it has no skills
+func (l *line) precede(ctx context.Context, k listKind) {
+	conn, err := l.link.Conn(ctx)
+	if err != nil || !able(conn.Info(), "resources") && !extends(conn.Info(), skillsExtension) {
+		return // nobody is there, or it has no skills
 	}
 	ctx, cancel := context.WithTimeout(ctx, agedTime)
 	defer cancel()
@@ -425,14 +426,13 @@ func (l *line) isListened() bool {
 	return l.inUse() && hears(l.tenant)
 }
 
-// obtain gets a list, and says how often it had changed when the server was asked for it, and when
-// that was: it may take long to come up.
+// obtain gets a list, and says how often it had changed before the server was asked for it, and when
+// that was: it may take long to come up, and be started anew meanwhile.
 func (l *line) obtain(ctx context.Context, k listKind) (items []item, wanted uint64, asked time.Time, err error) {
+	l.precede(ctx, k)
+	wanted, asked = l.lists[k].changes(), l.tenant.server.now()
 	conn, err := l.link.Conn(ctx)
 	if err == nil {
-		l.precede(ctx, conn, k)
-	}
-	if wanted, asked = l.lists[k].changes(), l.tenant.server.now(); err == nil {
 		items, err = l.get(ctx, conn, k)
 	}
 	if err == nil {

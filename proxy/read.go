@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"capgate/capability"
 	"capgate/gate"
@@ -198,23 +197,17 @@ func private(result []byte) []byte {
 
 // findPrompt finds a prompt, which may have become a skill's.
 func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
 	var p *prompt
 	var known bool
-	find := func(cat *catalogue) bool {
-		p, known = cat.prompts[name]
-		return known
-	}
-	down := c.search(ctx, time.Now(), find, promptList, skillList)
-	if known && p != nil && p.line != nil {
-		down = c.sure(p.line, func(cat *catalogue) *line {
-			if find(cat); p == nil {
-				return nil
-			}
-			return p.line
-		}, promptList)
-	}
+	down := c.seek(func(cat *catalogue) place {
+		switch p, known = cat.prompts[name]; {
+		case p == nil:
+			return place{}
+		case p.skill != nil:
+			return p.skill.place()
+		}
+		return place{line: p.line, of: promptList}
+	}, promptList, skillList)
 	switch {
 	case known && p == nil:
 		return nil, gate.Verdict{Decision: capability.Denial(capability.NameCollision, nil), Why: "several prompts claim the name"}
@@ -226,73 +219,56 @@ func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 
 // readResource answers resources/read.
 func (c *call) readResource() reply {
-	if uri, ok := c.skillURI(); ok {
-		if f, why := c.findFile(uri); f != nil {
-			return c.readFile(f)
-		} else if why != "" {
-			return c.deny(noSkill(why))
-		}
+	if _, ok := c.skillURI(); !ok {
+		return c.malformed(c.method + " names no resource")
 	}
-	o, v, r := c.resource()
-	if o == nil {
-		return r
+	f, l, held, denied := c.holder(c.exposed)
+	switch {
+	case f != nil:
+		return c.readFile(f)
+	case l == nil:
+		return c.deny(denied)
 	}
-	if r = c.permitted(v, o); r.result != nil && c.smuggles(o.line, "", r.result) {
+	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
+	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
+	r := c.permitted(c.withhold(v, held, resourcePin+c.exposed), &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) ([]byte, error) {
+		uri, _ := c.params.Get("uri")
+		return append(append(dst, `"uri":`...), uri.Raw()...), nil
+	}})
+	if r.result != nil && c.smuggles(l, "", r.result) {
 		return c.deny(noSkill(smuggled))
 	}
 	return r
 }
 
-// resource finds the server of a resource, and decides.
-func (c *call) resource() (*order, gate.Verdict, reply) {
-	uri, _ := c.params.Get("uri")
-	var ok bool
-	if c.exposed, ok = uri.Str(); !ok || c.exposed == "" {
-		return nil, gate.Verdict{}, c.malformed(c.method + " names no resource")
-	}
-	l, held, denied := c.holder(c.exposed)
-	if l == nil {
-		return nil, gate.Verdict{}, c.deny(denied)
-	}
-	c.behind, c.target, c.declared = l.up().Name, l.up().Name, l.up().Declared
-	v := c.policy.Gate.Resource(c.agent, l.up().resources(), c.exposed)
-	v = c.withhold(v, held, resourcePin+c.exposed)
-	return &order{line: l, method: c.method, name: c.exposed, body: func(dst []byte) ([]byte, error) {
-		return append(append(dst, `"uri":`...), uri.Raw()...), nil
-	}}, v, reply{}
-}
-
-// holder finds the server that a resource is read from: the only one that lists
-// it, or the only one that could have it. What it lists may be held back.
-func (c *call) holder(uri string) (l *line, held ruling, denied gate.Verdict) {
-	denied = unknownResource("no server is known to have the resource")
+// holder finds the file of a skill that a resource is, or the server that it is read from: the only one
+// that lists it, or the only one that could have it. What it lists may be held back.
+func (c *call) holder(uri string) (f *bundled, l *line, held ruling, denied gate.Verdict) {
 	switch {
 	case len(uri) > mapping.MaxURI: // before all that takes long to look at
-		return nil, held, gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: fmt.Sprintf("the URI is longer than %d bytes", mapping.MaxURI)}
+		return nil, nil, held, gate.Verdict{Decision: capability.Denial(capability.LimitExceeded, nil), Why: fmt.Sprintf("the URI is longer than %d bytes", mapping.MaxURI)}
 	case isSkillURI(uri):
-		return nil, held, denied
+		f, denied = c.findFile(uri)
+		return f, nil, held, denied
 	}
-	isListed := false
-	look := func(cat *catalogue) *line {
-		l, held, denied = cat.holder(uri)
-		isListed = cat.shared[uri] != nil
-		return l
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	down := c.search(ctx, time.Now(), func(cat *catalogue) bool {
-		return look(cat) != nil || denied.Decision.Code != capability.UnknownTool
+	why := ""
+	down := c.seek(func(cat *catalogue) place {
+		if f, why = cat.bundled[uri], cat.unseen[uri]; f != nil || why != "" {
+			return f.place()
+		}
+		if l, held, denied = cat.holder(uri); cat.shared[uri] != nil {
+			return place{line: l, of: skillList} // the skills of a server are known by its resources
+		}
+		return place{line: l, of: templateList}
 	}, resourceList, templateList, skillList)
-	if l != nil {
-		down = c.sure(l, look) // the skills of a server are known by its resources
+	switch {
+	case f != nil || why != "":
+		f, denied = c.seen(f, why, down)
+		return f, nil, held, denied
+	case down != nil && denied.Decision.Code != capability.NameCollision:
+		return nil, nil, held, c.silence(down)
 	}
-	if l != nil && down == nil && !isListed {
-		down = c.sure(l, look, templateList)
-	}
-	if down != nil {
-		return nil, held, c.silence(down)
-	}
-	return l, held, denied
+	return nil, l, held, denied
 }
 
 // holder is the same, as far as is known.

@@ -305,7 +305,7 @@ func TestOperatorIsToldWhy(t *testing.T) {
 		"skill://files/team/secret/SKILL.md": "net.get{hosts=[example.com]}",
 		"skill://files/outer/SKILL.md":       "a skill inside it is hidden",
 		"skill://broken/SKILL.md":            "stands twice",
-		"skill://nosuch/SKILL.md":            "no server is known to have the resource",
+		"skill://nosuch/SKILL.md":            "no skill has a file of that URI",
 	} {
 		a := c.request("resources/read", uriParams(uri))
 		last := w.events.of("decision")

@@ -23,9 +23,12 @@ func (c *call) getSkill() reply {
 	if _, ok := c.skillURI(); !ok {
 		return c.malformed("skills/get names no skill")
 	}
-	f, why := c.findFile(c.exposed)
-	if f == nil || f != f.skill.main() {
-		return c.deny(noSkill(why))
+	f, denied := c.findFile(c.exposed)
+	if f == nil {
+		return c.deny(denied)
+	}
+	if f != f.skill.main() {
+		return c.deny(noSkill(""))
 	}
 	return reply{result: append(c.fresh(append([]byte(`{"skill":`), f.skill.entry()...)), '}')}
 }
@@ -64,23 +67,39 @@ func lacking(v gate.Satisfaction) string {
 }
 
 // findFile finds a file of a skill that the agent sees: by its URI exactly as it is
-// written, and decided anew. If there is none it says why there is not, or nothing
-// when there never was.
-func (c *call) findFile(uri string) (f *bundled, why string) {
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	if f = cat.bundled[uri]; f == nil {
-		return nil, cat.unseen[uri]
+// written, and decided anew.
+func (c *call) findFile(uri string) (f *bundled, denied gate.Verdict) {
+	why := ""
+	down := c.seek(func(cat *catalogue) place {
+		f, why = cat.bundled[uri], cat.unseen[uri]
+		return f.place()
+	}, skillList)
+	return c.seen(f, why, down)
+}
+
+// seen is a file that was found, or why the agent does not see it.
+func (c *call) seen(f *bundled, why string, down *mute) (*bundled, gate.Verdict) {
+	switch {
+	case down != nil:
+		return nil, c.silence(down)
+	case f == nil:
+		return nil, noSkill(why)
 	}
 	if v := c.policy.Gate.Skill(c.agent, f.skill.about); !v.Satisfied {
-		return nil, lacking(v)
+		return nil, noSkill(lacking(v))
 	}
-	return f, ""
+	return f, gate.Verdict{}
 }
+
+// place is where the file is.
+func (f *bundled) place() place {
+	if f == nil {
+		return place{}
+	}
+	return f.skill.place()
+}
+
+func (s *skill) place() place { return place{line: s.line, of: skillList, ours: s.line == nil} }
 
 // readFile answers resources/read for a file of a skill.
 func (c *call) readFile(f *bundled) reply {
@@ -167,7 +186,7 @@ func (c *call) bytesOf(f *bundled) (opened, reply, bool) {
 // its skill was decided on.
 func (c *call) fetchFile(f *bundled) (opened, reply, bool) {
 	l := f.skill.line
-	o := &order{line: l, method: "resources/read", name: f.name, body: func(dst []byte) ([]byte, error) {
+	o := &order{line: l, ups: c.ups, renewed: c.renewed, method: "resources/read", name: f.name, body: func(dst []byte) ([]byte, error) {
 		return wire.AppendString(append(dst, `"uri":`...), f.name), nil
 	}}
 	ctx, cancel := context.WithTimeout(c.ctx, c.timeLimit(l.up()))
@@ -265,9 +284,9 @@ func (c *call) promptSkill(s *skill) reply {
 	if c.args.Len() > 0 {
 		return c.deny(gate.Verdict{Decision: capability.Denial(capability.MalformedArguments, nil), Why: "a skill takes no arguments"})
 	}
-	f, why := c.findFile(s.main().uri)
+	f, denied := c.findFile(s.main().uri)
 	if f == nil {
-		return c.deny(noSkill(why))
+		return c.deny(denied)
 	}
 	got, r, ok := c.open(f)
 	if !ok {
@@ -296,30 +315,34 @@ func (c *call) readFolder() reply {
 	if cursor, has := c.params.Get("cursor"); !ok || has && cursor.Kind() != wire.Null {
 		return c.malformed("resources/directory/read names no folder, or a page that it does not have")
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, listTime)
-	defer cancel()
-	cat, err := c.catalogue(ctx)
-	if err != nil {
-		return c.deny(noSkill(err.Error()))
-	}
-	entries := cat.folder(uri)
-	if entries == nil {
-		return c.deny(noSkill(cat.unseen[uri+"/"+skillFile]))
+	var entries []byte
+	why := ""
+	down := c.seek(func(cat *catalogue) (at place) {
+		entries, at = cat.folder(uri)
+		why = cat.unseen[uri+"/"+skillFile]
+		return at
+	}, skillList)
+	switch {
+	case down != nil:
+		return c.deny(c.silence(down))
+	case entries == nil:
+		return c.deny(noSkill(why))
 	}
 	return reply{result: append(c.fresh(append(append([]byte(`{"resources":[`), entries...), ']')), '}')}
 }
 
-// folder is what lies in a folder, nil when there is none of that URI.
-func (cat *catalogue) folder(uri string) []byte {
+// folder is what lies in a folder, and where that is, nil when there is none of that URI.
+func (cat *catalogue) folder(uri string) (dst []byte, at place) {
 	if _, rest, ok := strings.Cut(uri, "://"); !ok || rest == "" {
-		return nil
+		return nil, at
 	}
 	if len(uri) > longestPlace {
-		return nil
+		return nil, at
 	}
 	inside, within := map[string]*bundled{}, uri+"/" // a folder has no file of its own
-	for at, f := range cat.bundled {
-		if rest, ok := strings.CutPrefix(at, within); ok {
+	for of, f := range cat.bundled {
+		if rest, ok := strings.CutPrefix(of, within); ok {
+			at = f.place()
 			name, _, deeper := strings.Cut(rest, "/")
 			if deeper {
 				f = nil
@@ -327,18 +350,17 @@ func (cat *catalogue) folder(uri string) []byte {
 			inside[uri+"/"+name] = f
 		}
 	}
-	var dst []byte
-	for _, at := range slices.Sorted(maps.Keys(inside)) {
+	for _, uri := range slices.Sorted(maps.Keys(inside)) {
 		if len(dst) > 0 {
 			dst = append(dst, ',')
 		}
-		if f := inside[at]; f != nil {
+		if f := inside[uri]; f != nil {
 			dst = append(dst, f.resource()...)
 			continue
 		}
-		dst = wire.AppendString(append(dst, `{"uri":`...), at)
-		dst = wire.AppendString(append(dst, `,"name":`...), segmentName(path.Base(at)))
+		dst = wire.AppendString(append(dst, `{"uri":`...), uri)
+		dst = wire.AppendString(append(dst, `,"name":`...), segmentName(path.Base(uri)))
 		dst = append(dst, `,"mimeType":"inode/directory"}`...)
 	}
-	return dst
+	return dst, at
 }

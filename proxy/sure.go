@@ -6,6 +6,42 @@ import (
 	"time"
 )
 
+// place is where what is asked for is, as a catalogue says.
+type place struct {
+	line *line    // its server, nil for none
+	of   listKind // what that is known by, besides the skills that the server has
+	ours bool     // it is the gateway's own
+}
+
+// seek looks for something, also where it has moved to, until it is sure of whose it is. It returns a
+// server that does not say, or is gone.
+func (c *call) seek(look func(cat *catalogue) place, kinds ...listKind) (down *mute) {
+	begun := time.Now()
+	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
+	defer cancel()
+	var at place
+	for {
+		down = c.search(ctx, begun, func(cat *catalogue) bool {
+			at = look(cat)
+			return at.line != nil || at.ours
+		}, kinds...)
+		if at.line == nil {
+			return down
+		}
+		was := at
+		down = c.sure(at.line, func(cat *catalogue) *line {
+			at = look(cat)
+			return at.line
+		}, at.of)
+		if down != nil || at.line != nil && at.of == was.of {
+			return down
+		}
+		if ctx.Err() != nil {
+			return &mute{was.line.made.Name, ctx.Err()}
+		}
+	}
+}
+
 // sure looks for what is not to be of a skill, as which skills its server has by now has to be known
 // for it: it may have become one's. The lists that it is of are waited for as well. It returns a server
 // that does not say, or is gone.
@@ -14,18 +50,17 @@ func (c *call) sure(l *line, look func(cat *catalogue) *line, of ...listKind) (d
 	defer cancel()
 	n := notion{call: c, kinds: append([]listKind{skillList}, of...), begun: time.Now()}
 	n.isOf(l)
-	for ctx.Err() == nil {
-		cat, err := c.catalogue(ctx)
-		if err != nil {
-			return &mute{n.line.made.Name, err}
+	for cat := n.knows(); ctx.Err() == nil; cat = nil {
+		if cat == nil {
+			var err error
+			if cat, err = c.catalogue(ctx); err != nil {
+				return &mute{n.line.made.Name, err}
+			}
 		}
 		if l = look(cat); !n.isOf(l) {
 			continue
 		}
 		k := n.lacks(cat)
-		if k == none && l == nil && !cat.isSettled(n.line) { // it may be left out for now
-			k = skillList
-		}
 		if k == none {
 			c.looked = cat
 			return nil
@@ -48,6 +83,21 @@ type notion struct {
 	line    *line
 	changes [listKinds]uint64 // how often lists of it had changed then
 	waited  [listKinds]bool   // those lists that were waited for
+}
+
+// knows returns what the agent sees as it was looked at last, so that no other server is waited for again, unless
+// the server has said anything since.
+func (n *notion) knows() *catalogue {
+	c := n.call
+	cat := c.tenant.known()
+	if cat == nil || cat.policy != c.policy || cat.pins != c.server.pins.loads.Load() || n.lacks(cat) != none {
+		return nil
+	}
+	now := c.server.now()
+	if !slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == n.line && s.isFresh(now) }) {
+		return nil
+	}
+	return cat
 }
 
 // isOf reports whether it is known of whom it is. If not, it is from now on.
@@ -93,11 +143,6 @@ func (c *catalogue) has(l *line, k listKind, changes uint64) bool {
 	return slices.ContainsFunc(c.sources, func(s source) bool {
 		return s.line == l && !(k == skillList && s.unknown) && l.lists[k].hasSince(s.editions[k], changes)
 	})
-}
-
-// isSettled reports whether nothing is left out of what a server has because its skills are not known.
-func (c *catalogue) isSettled(l *line) bool {
-	return !slices.ContainsFunc(c.sources, func(s source) bool { return s.line == l && len(s.left) > 0 })
 }
 
 // isVain reports whether the list was waited for in vain, and has not changed since, as far as is known.

@@ -142,14 +142,18 @@ func (c *call) find() (*tool, gate.Verdict) {
 		return ok
 	}
 	down := c.search(ctx, begun, look, toolList)
-	if found != nil {
-		c.ups = found.line.ups.Load()
-		_, _, _ = c.listOf(ctx, found.line, toolList, begun) // which it may be about to say
+	var asked *line
+	for found != nil && found.line != asked && ctx.Err() == nil {
+		asked = found.line
+		c.ups = asked.ups.Load()
+		_, _, _ = c.listOf(ctx, asked, toolList, begun) // which it may be about to say
 		down = c.search(ctx, begun, look, toolList)
 	}
 	switch {
-	case found != nil:
+	case found != nil && found.line == asked:
 		return found, gate.Verdict{}
+	case found != nil:
+		return nil, restless()
 	case down != nil:
 		return nil, c.silence(down)
 	}
@@ -227,10 +231,17 @@ func (c *call) silent(kinds []listKind, err error) *mute {
 	return nil
 }
 
-// couldBeOf reports whether a server could have what is asked for, which has the prefix unless it is a resource.
+// couldBeOf reports whether a server could have what is asked for, which has the prefix unless it is a resource
+// that is no file of a skill.
 func (c *call) couldBeOf(u *Upstream, kinds []listKind) bool {
-	isURI := kinds[0] == resourceList || kinds[0] == templateList
-	return isURI || u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)
+	switch kinds[0] {
+	case resourceList, templateList:
+		return true
+	case skillList:
+		_, rest, isOwn := strings.Cut(c.exposed, skillScheme)
+		return !isOwn || u.Prefix == "" || strings.HasPrefix(rest+"/", u.Prefix+"/")
+	}
+	return u.Prefix == "" || strings.HasPrefix(c.exposed, u.Prefix+separator)
 }
 
 // listOf is a list of a server, which is waited for no longer than an answer to a call would be, and

@@ -142,17 +142,14 @@ func (w *watched) end() {
 // watchable finds what a subscription is to, and decides. Nil is nothing that may be
 // watched.
 func (c *call) watchable(uri string) (*watched, gate.Verdict) {
-	if f, why := c.findFile(uri); f != nil || why != "" {
-		if f == nil {
-			return nil, noSkill(why)
-		}
+	f, l, held, denied := c.holder(uri)
+	if f != nil {
 		w := &watched{agent: c.tenant.whole(), uri: f.name, digest: f.digest}
 		if c.target = f.uri; f.skill.line != nil {
 			w.line, c.behind = f.skill.line, f.skill.line.up().Name
 		}
 		return w, gate.Verdict{}
 	}
-	l, held, denied := c.holder(uri)
 	if l == nil {
 		return nil, denied
 	}
