@@ -271,11 +271,11 @@ func (c *call) completeSkill(ref wire.Value, argument completion) (reply, bool) 
 		i := slices.IndexFunc(cat.skills, func(s *skill) bool { return s.template() == c.exposed })
 		if i < 0 {
 			s = nil
-			return place{ours: !isSkillURI(c.exposed)} // others may be had of a server
+			return place{ours: cat.template(c.exposed) != nil} // which is a server's, and no skill's
 		}
 		s = cat.skills[i]
 		return s.place()
-	}, skillList)
+	}, templateList, skillList)
 	switch {
 	case down != nil:
 		return c.deny(c.silence(down)), true

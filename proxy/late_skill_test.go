@@ -402,3 +402,51 @@ func TestFirstSkillIsWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestFolderOfSeveral: a folder that lies with several servers is shown without waiting for one of them that does not say what
+// it has by now.
+func TestFolderOfSeveral(t *testing.T) {
+	for range 8 { // it hangs on which is looked at last
+		synctest.Test(t, func(t *testing.T) {
+			a := newSkillServer(true, map[string]string{"skill://team/x/SKILL.md": skillText("x", "", "Plain.\n")})
+			b, long := newSkillServer(true, map[string]string{"skill://team/y/SKILL.md": skillText("y", "", "Plain.\n")}), new(atomic.Int64)
+			ups := []*proxy.Upstream{a.up(t), b.tarries(t, "skills/list", long)}
+			for i, up := range ups {
+				up.Name, up.Prefix = []string{"aa", "bb"}[i], ""
+			}
+			c := start(t, map[string]string{"scout": anyReader}, ups...).client("scout")
+			c.modern("skills/list", "{}", "{}")
+			time.Sleep(10 * time.Second)
+			long.Store(int64(time.Hour))
+			b.changed()
+			begun := time.Now()
+			x := c.modern("resources/directory/read", `{"uri":"skill://team"}`, "{}")
+			if took := time.Since(begun); !strings.Contains(x.Raw, "team/x") || !strings.Contains(x.Raw, "team/y") || took > 5*time.Second {
+				t.Errorf("after %s: %s", took, x.Raw)
+			}
+		})
+	}
+}
+
+// TestCompletionsOfAddedSkills: a skill that a server has just added is completed, of whatever scheme it is.
+func TestCompletionsOfAddedSkills(t *testing.T) {
+	for _, root := range []string{"skill://k", "repo://k"} {
+		synctest.Test(t, func(t *testing.T) {
+			s, long := newSkillServer(true, map[string]string{}), new(atomic.Int64)
+			up := s.tarries(t, "skills/list", long)
+			up.Prefix = ""
+			c := start(t, map[string]string{"scout": anyReader}, up).client("scout")
+			c.modern("skills/list", "{}", "{}")
+			time.Sleep(10 * time.Second)
+			s.mu.Lock()
+			s.files = map[string]string{root + "/SKILL.md": skillText("k", "", "Plain.\n"), root + "/data.txt": "data of it\n"}
+			s.mu.Unlock()
+			s.list(s.entries()...)
+			long.Store(int64(5 * time.Second))
+			s.changed()
+			if x := c.modern("completion/complete", `{"ref":{"type":"ref/resource","uri":"`+root+`/{+file}"},"argument":{"name":"file","value":"d"}}`, "{}"); !strings.Contains(x.Raw, "data.txt") {
+				t.Errorf("%s: %s", root, x.Raw)
+			}
+		})
+	}
+}

@@ -331,7 +331,8 @@ func (c *call) readFolder() reply {
 	return reply{result: append(c.fresh(append(append([]byte(`{"resources":[`), entries...), ']')), '}')}
 }
 
-// folder is what lies in a folder, and where that is, nil when there is none of that URI.
+// folder is what lies in a folder, and where that is, nil when there is none of that URI. Where it is of several
+// servers, it is a list as any: nobody waits for one that does not say what it has by now.
 func (cat *catalogue) folder(uri string) (dst []byte, at place) {
 	if _, rest, ok := strings.Cut(uri, "://"); !ok || rest == "" {
 		return nil, at
@@ -339,10 +340,11 @@ func (cat *catalogue) folder(uri string) (dst []byte, at place) {
 	if len(uri) > longestPlace {
 		return nil, at
 	}
-	inside, within := map[string]*bundled{}, uri+"/" // a folder has no file of its own
+	inside, within, owners := map[string]*bundled{}, uri+"/", map[place]bool{} // a folder has no file of its own
 	for of, f := range cat.bundled {
 		if rest, ok := strings.CutPrefix(of, within); ok {
 			at = f.place()
+			owners[at] = true
 			name, _, deeper := strings.Cut(rest, "/")
 			if deeper {
 				f = nil
@@ -361,6 +363,9 @@ func (cat *catalogue) folder(uri string) (dst []byte, at place) {
 		dst = wire.AppendString(append(dst, `{"uri":`...), uri)
 		dst = wire.AppendString(append(dst, `,"name":`...), segmentName(path.Base(uri)))
 		dst = append(dst, `,"mimeType":"inode/directory"}`...)
+	}
+	if len(owners) > 1 {
+		at = place{ours: true}
 	}
 	return dst, at
 }
