@@ -19,8 +19,8 @@ func (c *call) seek(look func(cat *catalogue) place, kinds ...listKind) (down *m
 	begun := time.Now()
 	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
 	defer cancel()
-	var at place
 	for {
+		var at place
 		down = c.search(ctx, begun, func(cat *catalogue) bool {
 			at = look(cat)
 			return at.line != nil || at.ours
@@ -90,10 +90,13 @@ type notion struct {
 func (n *notion) knows() *catalogue {
 	c := n.call
 	cat := c.tenant.known()
-	if cat == nil || cat.policy != c.policy || cat.pins != c.server.pins.loads.Load() || n.lacks(cat) != none {
+	now := c.server.now()
+	switch {
+	case cat == nil || cat.policy != c.policy || cat.pins != c.server.pins.loads.Load() || n.lacks(cat) != none:
+		return nil
+	case c.credential != "" && !cat.policy.holds(c.credential, c.agent, now):
 		return nil
 	}
-	now := c.server.now()
 	if !slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == n.line && s.isFresh(now) }) {
 		return nil
 	}
