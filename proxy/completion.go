@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ func (c *call) complete() reply {
 	var shown []byte
 	var finds func(*catalogue) *line
 	var tells func(*gate.Gate) func(text string) bool
+	target := ""
 	switch name, _ := ref.Get("name"); {
 	case what.Equal("ref/prompt"):
 		c.exposed, _ = name.Str()
@@ -39,6 +41,7 @@ func (c *call) complete() reply {
 		if p.skill != nil { // which takes no arguments
 			return reply{result: c.closing([]byte(`{"completion":{"values":[]}}`))}
 		}
+		target = p.up.called(p.name)
 		l, v = p.line, c.withhold(c.policy.Gate.PromptName(c.agent, p.up.promptOf(p.name)), p.held, promptPin+p.name)
 		shown = wire.AppendString([]byte(`{"type":"ref/prompt","name":`), p.name)
 		finds = func(cat *catalogue) *line {
@@ -66,7 +69,7 @@ func (c *call) complete() reply {
 	default:
 		return c.malformed("completion/complete has no reference that is known")
 	}
-	c.behind, c.target = l.up().Name, l.up().Name
+	c.behind, c.target = l.up().Name, cmp.Or(target, l.up().Name)
 	r := c.permitted(v, &order{line: l, method: c.method, body: func(dst []byte) ([]byte, error) {
 		return argument.append(append(append(append(dst, `"ref":`...), shown...), '}')), nil
 	}})

@@ -246,3 +246,50 @@ func TestChangedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestFailureIsOneCode: a server that fails is a fault that passes, by the code as well, whether it fails before it is known
+// what it has or after that.
+func TestFailureIsOneCode(t *testing.T) {
+	for _, was := range []bool{false, true} {
+		for _, route := range lateRoutes {
+			synctest.Test(t, func(t *testing.T) {
+				s := newLate()
+				up := s.up(t)
+				open := up.Open
+				up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+					if s.opened.Load() > 0 || !was {
+						return nil, &upstream.Failed{Upstream: "files", Text: "does not start"}
+					}
+					return open(ctx, p)
+				}
+				c := start(t, map[string]string{"scout": everything}, up).client("scout")
+				if was {
+					c.looks()
+					must(t, s.hangsUp())
+				}
+				method, params, _ := strings.Cut(route, " ")
+				if a := c.modern(method, params, "{}"); a.Error == nil || a.Error.Code != -32603 || !strings.Contains(a.Raw, "upstream_failed") {
+					t.Errorf("%s, was there %t: %s", route, was, a.Raw)
+				}
+			})
+		}
+	}
+}
+
+// TestCompletionsAreOfTheirPrompt: an event of what completes a prompt names it, as those of the prompt do.
+func TestCompletionsAreOfTheirPrompt(t *testing.T) {
+	s := newLate()
+	w := start(t, map[string]string{"scout": everything}, s.up(t))
+	for _, route := range lateRoutes[:3] {
+		method, params, _ := strings.Cut(route, " ")
+		want := "files.deploy"
+		if strings.Contains(route, "logs:") {
+			want = "files"
+		}
+		a := w.client("scout").modern(method, params, "{}")
+		all := w.events.of("decision")
+		if e := all[len(all)-1]; a.Error != nil || e.Tool != want {
+			t.Errorf("%s is of %q: %s", route, e.Tool, a.Raw)
+		}
+	}
+}

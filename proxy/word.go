@@ -118,8 +118,11 @@ func (d worded) result(into *[]byte, modern bool) []byte {
 // failure is the denial of anything else, which no result could carry.
 func (d worded) failure() *failure {
 	code := codeDenied
-	if d.code == capability.UnknownTool || d.code == capability.MalformedArguments || d.code == capability.MalformedRequest {
+	switch d.code {
+	case capability.UnknownTool, capability.MalformedArguments, capability.MalformedRequest:
 		code = codeParams
+	case capability.UpstreamFailed: // as when it fails once it is called
+		code = codeInternal
 	}
 	data := append([]byte(nil), `{`+denialKey...)
 	return &failure{code: code, text: d.text(), data: append(d.body(data), '}')}
