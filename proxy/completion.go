@@ -222,9 +222,9 @@ func (c *call) stays(l *line, finds func(*catalogue) *line) bool {
 // template finds a template that may be completed by its text. What completes it may be of a skill
 // that its server has added.
 func (c *call) template(text string) (found *resource, denied gate.Verdict) {
-	down := c.seek(func(cat *catalogue) place {
+	down := c.seek(func(cat *catalogue) owner {
 		found = cat.template(text)
-		return place{line: found.of(), of: templateList}
+		return owner{line: found.of(), of: templateList}
 	}, templateList, skillList)
 	if down != nil {
 		return nil, c.silence(down)
@@ -270,14 +270,14 @@ func (c *call) completeSkill(ref wire.Value, argument completion) (reply, bool) 
 		return reply{}, false
 	}
 	var s *skill
-	down := c.seek(func(cat *catalogue) place {
+	down := c.seek(func(cat *catalogue) owner {
 		i := slices.IndexFunc(cat.skills, func(s *skill) bool { return s.template() == c.exposed })
 		if i < 0 {
 			s = nil
-			return place{ours: cat.template(c.exposed) != nil} // which is a server's, and no skill's
+			return owner{ours: cat.template(c.exposed) != nil} // which is a server's, and no skill's
 		}
 		s = cat.skills[i]
-		return s.place()
+		return s.owner()
 	}, templateList, skillList)
 	switch {
 	case down != nil:

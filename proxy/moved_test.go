@@ -13,13 +13,9 @@ import (
 	"capgate/upstream"
 )
 
-// movedRoutes are requests for what any server may have, by what it has listed.
-var movedRoutes = []string{
-	`prompts/get {"name":"deploy"}`,
-	`completion/complete {"ref":{"type":"ref/prompt","name":"deploy"},"argument":{"name":"x","value":"d"}}`,
-	`completion/complete {"ref":{"type":"ref/resource","uri":"logs:///{x}"},"argument":{"name":"x","value":"d"}}`,
-	`resources/read {"uri":"notes:///a"}`,
-	`resources/read {"uri":"logs:///a"}`,
+// movedRoutes are lateRoutes for what any server may have.
+func movedRoutes() []string {
+	return strings.Split(strings.ReplaceAll(strings.Join(lateRoutes, "\n"), "files__", ""), "\n")
 }
 
 // bare is the server by a name that none of its things has in front.
@@ -55,7 +51,7 @@ func (c *client) looks() {
 
 // TestMovesAreFollowed: what has moved to another server is asked for there, however long either takes to say so.
 func TestMovesAreFollowed(t *testing.T) {
-	for _, route := range movedRoutes {
+	for _, route := range movedRoutes() {
 		for _, takes := range [][2]int{{0, 5}, {2, 5}, {4, 2}, {4, 8}} {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := newLate(), newLate()
@@ -78,7 +74,7 @@ func TestMovesAreFollowed(t *testing.T) {
 // TestCollisionIsOver: what several had is had again by who asks first after all but one have said that they have it no
 // more.
 func TestCollisionIsOver(t *testing.T) {
-	for _, route := range movedRoutes {
+	for _, route := range movedRoutes() {
 		for _, takes := range []time.Duration{0, 4 * time.Second, 10 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := newLate(), newLate()
@@ -187,5 +183,50 @@ func TestListsOfAnotherSession(t *testing.T) {
 				t.Errorf("%d sessions", sessions)
 			}
 		})
+	}
+}
+
+// overtaken is a connection over which something happens before a request goes up that asks to be told of a resource.
+type overtaken struct {
+	upstream.Conn
+	once *sync.Once
+	do   func()
+}
+
+func (c *overtaken) Call(ctx context.Context, r upstream.Request, sink upstream.Sink) (upstream.Answer, error) {
+	if r.Method == "resources/subscribe" || r.Method == "subscriptions/listen" {
+		c.once.Do(c.do)
+		if err := r.May(); err != nil {
+			return upstream.Answer{}, err
+		}
+	}
+	return c.Conn.Call(ctx, r, sink)
+}
+
+// TestSubscriptionOvertaken: one that did not go up, as its server was started anew just then, is decided once more.
+func TestSubscriptionOvertaken(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		s, asked, _, _ := teller(modern)
+		up := &proxy.Upstream{Name: "up", Prefix: "up", Open: s.open}
+		s.lists = map[string]string{"tools/list": `"tools":[` + tool("go") + `]`, "resources/list": `"resources":[{"uri":"notes:///a","name":"a"}]`}
+		w := start(t, map[string]string{"scout": everything}, up)
+		c, other := w.client("scout"), w.client("scout")
+		once := new(sync.Once)
+		up.Open = func(ctx context.Context, p proxy.Peer) (upstream.Conn, error) {
+			conn, err := s.open(ctx, p)
+			return &overtaken{conn, once, func() {
+				must(t, s.hangsUp())
+				until(t, "it is there again", func() bool {
+					other.request("tools/call", `{"name":"up__go","arguments":{}}`)
+					return s.opened.Load() > 1
+				})
+			}}, err
+		}
+		w.adopt()
+		c.initialize("{}")
+		other.initialize("{}")
+		if a := c.request("resources/subscribe", `{"uri":"notes:///a"}`); a.Error != nil || asked.Load() != 1 || s.opened.Load() != 2 {
+			t.Errorf("modern %t: asked %d times over %d connections: %s", modern, asked.Load(), s.opened.Load(), a.Raw)
+		}
 	}
 }

@@ -199,14 +199,14 @@ func private(result []byte) []byte {
 func (c *call) findPrompt(name string) (*prompt, gate.Verdict) {
 	var p *prompt
 	var known bool
-	down := c.seek(func(cat *catalogue) place {
+	down := c.seek(func(cat *catalogue) owner {
 		switch p, known = cat.prompts[name]; {
 		case p == nil:
-			return place{}
+			return owner{}
 		case p.skill != nil:
-			return p.skill.place()
+			return p.skill.owner()
 		}
-		return place{line: p.line, of: promptList}
+		return owner{line: p.line, of: promptList}
 	}, promptList, skillList)
 	switch {
 	case known && p == nil:
@@ -252,14 +252,14 @@ func (c *call) holder(uri string) (f *bundled, l *line, held ruling, denied gate
 		return f, nil, held, denied
 	}
 	why := ""
-	down := c.seek(func(cat *catalogue) place {
+	down := c.seek(func(cat *catalogue) owner {
 		if f, why = cat.bundled[uri], cat.unseen[uri]; f != nil || why != "" {
-			return f.place()
+			return f.owner()
 		}
 		if l, held, denied = cat.holder(uri); cat.shared[uri] != nil {
-			return place{line: l, of: skillList} // the skills of a server are known by its resources
+			return owner{line: l, of: skillList} // the skills of a server are known by its resources
 		}
-		return place{line: l, of: templateList}
+		return owner{line: l, of: templateList}
 	}, resourceList, templateList, skillList)
 	switch {
 	case f != nil || why != "":

@@ -70,9 +70,9 @@ func lacking(v gate.Satisfaction) string {
 // written, and decided anew.
 func (c *call) findFile(uri string) (f *bundled, denied gate.Verdict) {
 	why := ""
-	down := c.seek(func(cat *catalogue) place {
+	down := c.seek(func(cat *catalogue) owner {
 		f, why = cat.bundled[uri], cat.unseen[uri]
-		return f.place()
+		return f.owner()
 	}, skillList)
 	return c.seen(f, why, down)
 }
@@ -91,15 +91,15 @@ func (c *call) seen(f *bundled, why string, down *mute) (*bundled, gate.Verdict)
 	return f, gate.Verdict{}
 }
 
-// place is where the file is.
-func (f *bundled) place() place {
+// owner is whose the file is.
+func (f *bundled) owner() owner {
 	if f == nil {
-		return place{}
+		return owner{}
 	}
-	return f.skill.place()
+	return f.skill.owner()
 }
 
-func (s *skill) place() place { return place{line: s.line, of: skillList, ours: s.line == nil} }
+func (s *skill) owner() owner { return owner{line: s.line, of: skillList, ours: s.line == nil} }
 
 // readFile answers resources/read for a file of a skill.
 func (c *call) readFile(f *bundled) reply {
@@ -317,7 +317,7 @@ func (c *call) readFolder() reply {
 	}
 	var entries []byte
 	why := ""
-	down := c.seek(func(cat *catalogue) (at place) {
+	down := c.seek(func(cat *catalogue) (at owner) {
 		entries, at = cat.folder(uri)
 		why = cat.unseen[uri+"/"+skillFile]
 		return at
@@ -333,17 +333,17 @@ func (c *call) readFolder() reply {
 
 // folder is what lies in a folder, and where that is, nil when there is none of that URI. Where it is of several
 // servers, it is a list as any: nobody waits for one that does not say what it has by now.
-func (cat *catalogue) folder(uri string) (dst []byte, at place) {
+func (cat *catalogue) folder(uri string) (dst []byte, at owner) {
 	if _, rest, ok := strings.Cut(uri, "://"); !ok || rest == "" {
 		return nil, at
 	}
 	if len(uri) > longestPlace {
 		return nil, at
 	}
-	inside, within, owners := map[string]*bundled{}, uri+"/", map[place]bool{} // a folder has no file of its own
+	inside, within, owners := map[string]*bundled{}, uri+"/", map[owner]bool{} // a folder has no file of its own
 	for of, f := range cat.bundled {
 		if rest, ok := strings.CutPrefix(of, within); ok {
-			at = f.place()
+			at = f.owner()
 			owners[at] = true
 			name, _, deeper := strings.Cut(rest, "/")
 			if deeper {
@@ -365,7 +365,7 @@ func (cat *catalogue) folder(uri string) (dst []byte, at place) {
 		dst = append(dst, `,"mimeType":"inode/directory"}`...)
 	}
 	if len(owners) > 1 {
-		at = place{ours: true}
+		at = owner{ours: true}
 	}
 	return dst, at
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// place is where what is asked for is, as a catalogue says.
-type place struct {
+// owner is whose it is that is asked for, as a catalogue says.
+type owner struct {
 	line *line    // its server, nil for none
 	of   listKind // what that is known by, besides the skills that the server has
 	ours bool     // it is the gateway's own
@@ -15,12 +15,12 @@ type place struct {
 
 // seek looks for something, also where it has moved to, until it is sure of whose it is. It returns a
 // server that does not say, or is gone.
-func (c *call) seek(look func(cat *catalogue) place, kinds ...listKind) (down *mute) {
+func (c *call) seek(look func(cat *catalogue) owner, kinds ...listKind) (down *mute) {
 	begun := time.Now()
 	ctx, cancel := context.WithDeadline(c.ctx, begun.Add(listTime))
 	defer cancel()
 	for {
-		var at place
+		var at owner
 		down = c.search(ctx, begun, func(cat *catalogue) bool {
 			at = look(cat)
 			return at.line != nil || at.ours
