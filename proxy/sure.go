@@ -90,13 +90,10 @@ type notion struct {
 func (n *notion) knows() *catalogue {
 	c := n.call
 	cat := c.tenant.known()
-	now := c.server.now()
-	switch {
-	case cat == nil || cat.policy != c.policy || cat.pins != c.server.pins.loads.Load() || n.lacks(cat) != none:
-		return nil
-	case c.credential != "" && !cat.policy.holds(c.credential, c.agent, now):
+	if cat == nil || cat.policy != c.policy || cat.pins != c.server.pins.loads.Load() || n.lacks(cat) != none {
 		return nil
 	}
+	now := c.server.now()
 	if !slices.ContainsFunc(cat.sources, func(s source) bool { return s.line == n.line && s.isFresh(now) }) {
 		return nil
 	}
